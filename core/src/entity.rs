@@ -1,0 +1,97 @@
+//! What a derive supplies about a struct: its table, and how it is written and read.
+
+mod column;
+mod table;
+mod types;
+
+pub use self::{
+    column::{Column, CommitSeq},
+    table::{ColumnDef, ForeignKeyAction, Reference, TableDef},
+    types::EntityTypes,
+};
+
+use crate::{
+    error::{Error, ErrorKind},
+    value::{Key, Row, Value, ValueError, ValueRef},
+};
+
+/// A struct that is kept in a table of its own. Derive it; do not write it by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an entity",
+    label = "not an entity",
+    note = "write #[derive(Entity)] on the struct"
+)]
+pub trait Entity: Sized + Send + Sync + 'static {
+    /// The type of the primary key.
+    type Key: Key;
+    /// The table.
+    const TABLE: &'static TableDef;
+
+    /// The primary key.
+    fn key(&self) -> Self::Key;
+
+    /// Replaces the primary key.
+    fn set_key(&mut self, key: Self::Key);
+
+    /// The value to store in the column at `column`.
+    ///
+    /// # Errors
+    ///
+    /// When SQLite could not keep the field's value exactly.
+    fn encode(&self, column: usize) -> Result<Value, ValueError>;
+
+    /// Replaces the field of the column at `column`.
+    ///
+    /// # Errors
+    ///
+    /// When the value does not fit the field.
+    fn assign(&mut self, column: usize, value: ValueRef<'_>) -> Result<(), ValueError>;
+
+    /// Reads an entity from a row that has all columns in the table's order.
+    ///
+    /// # Errors
+    ///
+    /// The index of the column whose stored value does not fit its field, and why.
+    fn decode<R: Row + ?Sized>(row: &R) -> Result<Self, (usize, ValueError)>;
+}
+
+/// Reads an entity from a row with all columns; an error names table, column and key.
+///
+/// # Errors
+///
+/// Kind [`ErrorKind::Decode`] when a stored value does not fit its field.
+pub fn decode<E: Entity, R: Row + ?Sized>(row: &R) -> Result<E, Error> {
+    E::decode(row).map_err(|(column, error)| {
+        let table = E::TABLE;
+        let failed = Error::new(ErrorKind::Decode, error.to_string())
+            .with_table(table.name)
+            .with_column(table.columns[column].name)
+            .with_source(error);
+        match row.value(table.key).to_value() {
+            Ok(key) => failed.with_key(key),
+            Err(_) => failed,
+        }
+    })
+}
+
+/// The values of all columns, in the table's order.
+///
+/// # Errors
+///
+/// Kind [`ErrorKind::Value`], naming table and column, for a value that SQLite cannot keep.
+pub fn encode<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
+    (0..E::TABLE.columns.len())
+        .map(|column| encode_column(entity, column))
+        .collect()
+}
+
+/// The value of one column.
+///
+/// # Errors
+///
+/// Kind [`ErrorKind::Value`], naming table and column, for a value that SQLite cannot keep.
+pub fn encode_column<E: Entity>(entity: &E, column: usize) -> Result<Value, Error> {
+    entity
+        .encode(column)
+        .map_err(|error| Error::value(E::TABLE.name, E::TABLE.columns[column].name, error))
+}

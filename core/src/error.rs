@@ -1,0 +1,435 @@
+//! The one error type: what happened, where, and what to do.
+//!
+//! An [`Error`] is one word wide. Its [`ErrorKind`] is what an application matches on; its text names entity,
+//! column, key or statement, never values of rows.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use crate::value::{Value, ValueError};
+
+/// The result of every fallible function of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The error with which the application itself ended a transaction.
+pub type ApplicationError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What went wrong; `kind()` and the questions on it say what to do about it.
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    table: Option<Cow<'static, str>>,
+    column: Option<Cow<'static, str>>,
+    key: Option<Value>,
+    statement: Option<Cow<'static, str>>,
+    code: Option<i32>,
+    waited: Option<Duration>,
+    conflicts: Vec<Conflict>,
+    source: Option<ApplicationError>,
+}
+
+/// The kinds of [`Error`]: each says when it is met and what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Another process held the write lock for longer than `busy_timeout`. Try again, or let it finish.
+    Busy,
+    /// A transaction read before another one committed, and then wanted to write. Run it again from its start.
+    BusySnapshot,
+    /// A shared cache is in use, or a statement of the same connection is in the way; waiting does not help.
+    Locked,
+    /// The wait for the writer outlasted `queue_timeout`; the message names the holder and its age.
+    QueueTimeout,
+    /// A read connection did not become free within `queue_timeout`; the message tells the state of the pool.
+    PoolTimeout,
+    /// The disk is full (or `max_page_count` is reached). Nothing was written; make room and try again.
+    Full,
+    /// The database, its folder or the transaction can only be read.
+    ReadOnly,
+    /// The file cannot be opened; the message shows the absolute path and which part of it is missing.
+    CannotOpen,
+    /// SQLite found the file damaged. Stop writing, and restore a backup.
+    Corrupt,
+    /// The file is no SQLite database, or it is encrypted.
+    NotADatabase,
+    /// The operating system failed to read or write; the extended code says which call.
+    Io,
+    /// SQLite could not get memory.
+    OutOfMemory,
+    /// A text, blob or statement is larger than SQLite allows.
+    TooBig,
+    /// The statement was stopped: its future was dropped, or a limit was reached.
+    Interrupted,
+    /// A row with this key, or with these unique values, exists already.
+    Unique,
+    /// A reference points at no row, or a row that is referred to was to be deleted.
+    ForeignKey,
+    /// A column that may not be NULL would have been.
+    NotNull,
+    /// A CHECK of the table refused the row.
+    Check,
+    /// Another constraint: a trigger's RAISE, or a value of the wrong type in a STRICT table.
+    Constraint,
+    /// The row was changed or deleted since it was read. `conflicts()` has the original, current and database values.
+    Conflict,
+    /// A value that SQLite cannot keep exactly; the message names table and column. Nothing was written.
+    Value,
+    /// A stored value that does not fit the field; the message names table, column and key.
+    Decode,
+    /// A query that asked for exactly one row found none.
+    NotFound,
+    /// A query that asked for at most one row found more.
+    MoreThanOne,
+    /// The statement does not fit the database: a syntax error, a missing table or column, a wrong number of arguments.
+    Statement,
+    /// Something that only the library does here (BEGIN, ATTACH, a pragma); the message says what to use instead.
+    Refused,
+    /// A write inside of a write on the same task, which would wait for itself. Use the transaction at hand.
+    Nested,
+    /// An entity with this key is tracked by the context already.
+    AlreadyTracked,
+    /// Entities that do not go together: a reference to a table that is missing, two entities for one table, a cycle.
+    Model,
+    /// An option is out of range, or differs from those with which the file is open in this process.
+    Options,
+    /// The SQLite that is linked has the WAL-reset bug; 3.51.3 is the least that is accepted.
+    SqliteVersion,
+    /// The database was closed.
+    Closed,
+    /// The library itself failed while it held the writer. Open the database anew, and report it.
+    Poisoned,
+    /// The transaction was ended by SQLite or by a dropped query; roll back and run it again.
+    TransactionEnded,
+    /// COMMIT failed in a way that does not tell whether it took place; look before trying again.
+    OutcomeUnknown,
+    /// The closure of a transaction returned an error of the application; it was rolled back.
+    Application,
+}
+
+impl ErrorKind {
+    /// All kinds, for tables and tests.
+    pub const ALL: &'static [Self] = &[
+        Self::Busy,
+        Self::BusySnapshot,
+        Self::Locked,
+        Self::QueueTimeout,
+        Self::PoolTimeout,
+        Self::Full,
+        Self::ReadOnly,
+        Self::CannotOpen,
+        Self::Corrupt,
+        Self::NotADatabase,
+        Self::Io,
+        Self::OutOfMemory,
+        Self::TooBig,
+        Self::Interrupted,
+        Self::Unique,
+        Self::ForeignKey,
+        Self::NotNull,
+        Self::Check,
+        Self::Constraint,
+        Self::Conflict,
+        Self::Value,
+        Self::Decode,
+        Self::NotFound,
+        Self::MoreThanOne,
+        Self::Statement,
+        Self::Refused,
+        Self::Nested,
+        Self::AlreadyTracked,
+        Self::Model,
+        Self::Options,
+        Self::SqliteVersion,
+        Self::Closed,
+        Self::Poisoned,
+        Self::TransactionEnded,
+        Self::OutcomeUnknown,
+        Self::Application,
+    ];
+}
+
+/// One entity that lost a race: what was read, what was to be saved, and what the database holds now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conflict {
+    /// The entity's Rust name.
+    pub entity: &'static str,
+    /// Its table.
+    pub table: &'static str,
+    /// Its key.
+    pub key: Value,
+    /// The columns' names, in the order of the values below.
+    pub columns: Vec<&'static str>,
+    /// The values as they were read.
+    pub original: Vec<Value>,
+    /// The values that were to be saved.
+    pub current: Vec<Value>,
+    /// The values in the database now; `None` when the row is gone.
+    pub database: Option<Vec<Value>>,
+}
+
+impl Error {
+    /// An error of this kind; the message is lower case, without a full stop, and holds no values of rows.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            inner: Box::new(Inner {
+                kind,
+                message: message.into(),
+                table: None,
+                column: None,
+                key: None,
+                statement: None,
+                code: None,
+                waited: None,
+                conflicts: Vec::new(),
+                source: None,
+            }),
+        }
+    }
+
+    /// Ends a transaction with an error of the application's own: kind [`ErrorKind::Application`].
+    #[must_use]
+    pub fn application(error: impl Into<ApplicationError>) -> Self {
+        Self::new(
+            ErrorKind::Application,
+            "the application ended the transaction with an error",
+        )
+        .with_source(error)
+    }
+
+    /// A lost race over these entities.
+    #[must_use]
+    pub fn conflict(conflicts: Vec<Conflict>) -> Self {
+        let message = match &conflicts[..] {
+            [one] if one.database.is_none() => {
+                format!("{} was deleted by another save", one.entity)
+            }
+            [one] => format!("{} was changed by another save", one.entity),
+            more => format!("{} entities were changed by other saves", more.len()),
+        };
+        let first = conflicts.first();
+        let (table, key) = (
+            first.map(|conflict| conflict.table),
+            first.map(|conflict| conflict.key.clone()),
+        );
+        let mut error = Self::new(ErrorKind::Conflict, message);
+        error.inner.table = table.map(Cow::Borrowed);
+        error.inner.key = key;
+        error.inner.conflicts = conflicts;
+        error
+    }
+
+    /// A value that cannot be stored.
+    #[must_use]
+    pub fn value(table: &'static str, column: &'static str, error: ValueError) -> Self {
+        Self::new(ErrorKind::Value, error.to_string())
+            .with_table(table)
+            .with_column(column)
+            .with_source(error)
+    }
+
+    /// Names the table.
+    #[must_use]
+    pub fn with_table(mut self, table: impl Into<Cow<'static, str>>) -> Self {
+        self.inner.table = Some(table.into());
+        self
+    }
+
+    /// Names the column.
+    #[must_use]
+    pub fn with_column(mut self, column: impl Into<Cow<'static, str>>) -> Self {
+        self.inner.column = Some(column.into());
+        self
+    }
+
+    /// Names the key.
+    #[must_use]
+    pub fn with_key(mut self, key: Value) -> Self {
+        self.inner.key = Some(key);
+        self
+    }
+
+    /// Shows the statement (its text, which holds placeholders, not values).
+    #[must_use]
+    pub fn with_statement(mut self, statement: impl Into<Cow<'static, str>>) -> Self {
+        self.inner.statement.get_or_insert(statement.into());
+        self
+    }
+
+    /// Keeps SQLite's extended result code.
+    #[must_use]
+    pub fn with_code(mut self, code: i32) -> Self {
+        self.inner.code = Some(code);
+        self
+    }
+
+    /// Tells how long the caller waited.
+    #[must_use]
+    pub fn with_waited(mut self, waited: Duration) -> Self {
+        self.inner.waited = Some(waited);
+        self
+    }
+
+    /// Keeps the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<ApplicationError>) -> Self {
+        self.inner.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// The table, where known.
+    #[must_use]
+    pub fn table(&self) -> Option<&str> {
+        self.inner.table.as_deref()
+    }
+
+    /// The column, where known; several are separated by a comma.
+    #[must_use]
+    pub fn column(&self) -> Option<&str> {
+        self.inner.column.as_deref()
+    }
+
+    /// The key of the row, where known. It is in no message.
+    #[must_use]
+    pub fn key(&self) -> Option<&Value> {
+        self.inner.key.as_ref()
+    }
+
+    /// The text of the statement, where known.
+    #[must_use]
+    pub fn statement(&self) -> Option<&str> {
+        self.inner.statement.as_deref()
+    }
+
+    /// SQLite's extended result code, where SQLite refused.
+    #[must_use]
+    pub fn sqlite_code(&self) -> Option<i32> {
+        self.inner.code
+    }
+
+    /// How long the caller had waited, where it waited.
+    #[must_use]
+    pub fn waited(&self) -> Option<Duration> {
+        self.inner.waited
+    }
+
+    /// The entities that lost a race; empty for other kinds.
+    #[must_use]
+    pub fn conflicts(&self) -> &[Conflict] {
+        &self.inner.conflicts
+    }
+
+    /// Whether this is a lost race, to be resolved and saved again.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.kind() == ErrorKind::Conflict
+    }
+
+    /// Whether the same call may succeed later, unchanged.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::Busy
+                | ErrorKind::BusySnapshot
+                | ErrorKind::QueueTimeout
+                | ErrorKind::PoolTimeout
+                | ErrorKind::Full
+                | ErrorKind::TransactionEnded
+        )
+    }
+
+    /// Whether a constraint of the database refused the data.
+    #[must_use]
+    pub fn is_constraint(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::Unique
+                | ErrorKind::ForeignKey
+                | ErrorKind::NotNull
+                | ErrorKind::Check
+                | ErrorKind::Constraint
+        )
+    }
+
+    /// The application's own error, if it is one and of this type.
+    ///
+    /// # Errors
+    ///
+    /// The error itself, when it is another.
+    pub fn into_application<E: std::error::Error + 'static>(mut self) -> Result<E, Self> {
+        match self.inner.source.take().map(|source| source.downcast::<E>()) {
+            Some(Ok(error)) if self.kind() == ErrorKind::Application => Ok(*error),
+            Some(Ok(other)) => {
+                drop(other);
+                Err(self)
+            }
+            Some(Err(source)) => {
+                self.inner.source = Some(source);
+                Err(self)
+            }
+            None => Err(self),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &self.inner;
+        match (&inner.table, &inner.column) {
+            (Some(table), Some(column)) => write!(f, "{table}.{column}: ")?,
+            (Some(name), None) | (None, Some(name)) => write!(f, "{name}: ")?,
+            (None, None) => {}
+        }
+        f.write_str(&inner.message)?;
+        if let Some(waited) = inner.waited {
+            write!(f, " (waited {waited:.1?})")?;
+        }
+        if let Some(code) = inner.code {
+            write!(f, " (SQLite code {code})")?;
+        }
+        if let Some(statement) = &inner.statement {
+            write!(f, " in: {statement}")?;
+        }
+        if inner.kind == ErrorKind::Application
+            && let Some(source) = &inner.source
+        {
+            write!(f, ": {source}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.inner
+            .source
+            .as_deref()
+            .map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}
+
+impl From<ApplicationError> for Error {
+    fn from(error: ApplicationError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(error) => Self::application(error),
+        }
+    }
+}

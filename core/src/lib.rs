@@ -1,0 +1,7 @@
+//! Front page.
+
+pub mod engine;
+pub mod entity;
+pub mod error;
+pub mod sql;
+pub mod value;

@@ -1,0 +1,92 @@
+//! What one save asks of the writer, and what it gets back.
+
+use std::sync::Arc;
+
+use crate::{
+    error::Error,
+    sql::Statement,
+    value::Value,
+};
+
+/// The statements of one save, to be applied together or not at all.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// In the order in which they run.
+    pub steps: Vec<Step>,
+    /// The tables for which the writer gives an integer key, by position: [`Arg::Key`] refers to them.
+    pub keys: Vec<&'static str>,
+    /// Whether foreign keys are looked at only once all steps have run.
+    pub defer_foreign_keys: bool,
+}
+
+/// One statement of a [`Batch`].
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The text, with placeholders `?1`, `?2`, ...
+    pub text: Arc<str>,
+    /// The arguments, in the order of their numbers.
+    pub args: Vec<Arg>,
+    /// What has to come of it.
+    pub expect: Expect,
+}
+
+/// An argument of a [`Step`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arg {
+    /// A value.
+    Value(Value),
+    /// The integer key that the writer gave for this position in [`Batch::keys`].
+    Key(usize),
+}
+
+/// What has to come of a [`Step`], else the whole batch is undone.
+#[derive(Debug, Clone)]
+pub enum Expect {
+    /// Only that it succeeds.
+    Success,
+    /// Exactly one row is changed; if not, `probe` reads what the database holds instead.
+    OneRow {
+        /// Selects the row in question, all columns.
+        probe: Statement,
+    },
+}
+
+/// What the writer did with a [`Batch`], told only after its COMMIT.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Receipt {
+    /// The integer keys, one for each position in [`Batch::keys`].
+    pub keys: Vec<i64>,
+    /// The commit number, if any stamped table was touched.
+    pub commit_seq: Option<i64>,
+}
+
+/// A step that did not change exactly one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mismatch {
+    /// The position in [`Batch::steps`].
+    pub step: usize,
+    /// The row that is there now.
+    pub found: Option<Vec<Value>>,
+}
+
+/// Why a [`Batch`] was not applied.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Some steps did not change exactly one row.
+    Mismatches(Vec<Mismatch>),
+    /// A step failed.
+    Step {
+        /// The position in [`Batch::steps`].
+        step: usize,
+        /// Why.
+        error: Error,
+    },
+    /// The batch as a whole failed: at its end, at COMMIT, or before it began.
+    Whole(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Whole(error)
+    }
+}

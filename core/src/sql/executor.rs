@@ -1,0 +1,47 @@
+//! Where a query runs.
+
+use std::{fmt, future::Future};
+
+use futures_core::stream::BoxStream;
+
+use crate::{error::Result, sql::Statement, value::Row};
+
+/// How much a read may cost: decides whether it runs on the calling task or on a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// A few rows by key or with a small limit, no large values: runs inline, under a budget.
+    Small,
+    /// Anything else: runs on a thread.
+    Any,
+}
+
+/// A statement that only reads, and what to make of its rows.
+pub struct Read<T> {
+    /// The statement.
+    pub statement: Statement,
+    /// How much it may cost.
+    pub cost: Cost,
+    /// Makes one item of a row. It may be called again for the same row: a read that outgrows its budget starts anew.
+    pub decode: fn(&dyn Row) -> Result<T>,
+}
+
+impl<T> fmt::Debug for Read<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Read")
+            .field("statement", &self.statement)
+            .field("cost", &self.cost)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The items of a read as they arrive. Dropping it half-read stops the statement and frees its connection.
+pub type Rows<'a, T> = BoxStream<'a, Result<T>>;
+
+/// Where a query can run: `&Database` (a read connection) or `&mut *tx` (inside a transaction).
+pub trait Executor<'c>: Send + Sized {
+    /// All items of a read.
+    fn read<T: Send + 'static>(self, read: Read<T>) -> impl Future<Output = Result<Vec<T>>> + Send;
+
+    /// The items one after the other, without keeping them all in memory.
+    fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T>;
+}

@@ -1,0 +1,64 @@
+//! JSON text as a column value.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::value::{
+    ColumnType, Scalar, Storage, Value, ValueError, ValueRef,
+    scalar::{check_text, decode_str},
+};
+
+/// Any serde type, stored as JSON text; the column type of a field with `#[entity(json)]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> Json<T> {
+    /// The JSON text of a borrowed value.
+    ///
+    /// # Errors
+    ///
+    /// When serde refuses the value, as it does maps whose keys are not text.
+    pub fn encode_ref(value: &T) -> Result<Value, ValueError> {
+        let text = serde_json::to_string(value)
+            .map_err(|error| ValueError::new(format!("cannot be written as JSON: {error}")))?;
+        check_text(&text)?;
+        Ok(Value::Text(text))
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Scalar for Json<T> {}
+
+impl<T: Serialize + DeserializeOwned> ColumnType for Json<T> {
+    const STORAGE: Storage = Storage::Text;
+    const LARGE: bool = true;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        Self::encode_ref(&self.0)
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        // serde's own message would quote the stored text; its category and place do not.
+        serde_json::from_str(decode_str(value)?).map(Self).map_err(|error| {
+            ValueError::new(format!(
+                "the stored text is not JSON of this type ({:?} error at line {}, column {})",
+                error.classify(),
+                error.line(),
+                error.column()
+            ))
+        })
+    }
+}
+
+impl Scalar for serde_json::Value {}
+
+impl ColumnType for serde_json::Value {
+    const STORAGE: Storage = Storage::Text;
+    const LARGE: bool = true;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        Json::encode_ref(self)
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        Json::decode(value).map(|Json(value)| value)
+    }
+}

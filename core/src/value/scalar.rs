@@ -1,0 +1,179 @@
+//! Numbers, text, bytes and UUIDs as column values.
+
+use uuid::Uuid;
+
+use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef};
+
+macro_rules! integer {
+    ($($type:ty),*) => {$(
+        impl Scalar for $type {}
+
+        impl ColumnType for $type {
+            const STORAGE: Storage = Storage::Integer;
+
+            fn encode(&self) -> Result<Value, ValueError> {
+                Ok(Value::Integer(i64::from(*self)))
+            }
+
+            fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+                match value {
+                    ValueRef::Integer(value) => Self::try_from(value).map_err(|_| {
+                        ValueError::new(concat!("the stored integer is out of range for ", stringify!($type)))
+                    }),
+                    other => Err(ValueError::unexpected("an integer", other)),
+                }
+            }
+        }
+    )*};
+}
+
+integer!(i8, i16, i32, i64, u8, u16, u32);
+
+impl Scalar for bool {}
+
+impl ColumnType for bool {
+    const STORAGE: Storage = Storage::Integer;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        Ok(Value::Integer(i64::from(*self)))
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        match value {
+            ValueRef::Integer(0) => Ok(false),
+            ValueRef::Integer(1) => Ok(true),
+            ValueRef::Integer(_) => Err(ValueError::new("a bool is stored as 0 or 1")),
+            other => Err(ValueError::unexpected("an integer", other)),
+        }
+    }
+}
+
+impl Scalar for f64 {}
+
+impl ColumnType for f64 {
+    const STORAGE: Storage = Storage::Real;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        if self.is_nan() {
+            return Err(ValueError::new(
+                "not a number: SQLite would store NULL; use an Option and None instead",
+            ));
+        }
+        Ok(Value::Real(*self))
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        match value {
+            ValueRef::Real(value) => Ok(value),
+            // Tables that are not STRICT keep whole numbers as integers; beyond 2^53 some have no f64.
+            #[allow(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                reason = "the way back shows whether the value was kept"
+            )]
+            ValueRef::Integer(value) if value as Self as i64 == value && value != i64::MAX => {
+                Ok(value as Self)
+            }
+            ValueRef::Integer(_) => Err(ValueError::new(
+                "the stored integer has no exact f64: use an i64 field",
+            )),
+            other => Err(ValueError::unexpected("a number", other)),
+        }
+    }
+}
+
+impl Scalar for f32 {}
+
+impl ColumnType for f32 {
+    const STORAGE: Storage = Storage::Real;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        f64::from(*self).encode()
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        let wide = f64::decode(value)?;
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "rounding to the nearest f32 is what an f32 field asks for; overflow is refused"
+        )]
+        let narrow = wide as Self;
+        if narrow.is_infinite() && wide.is_finite() {
+            return Err(ValueError::new("the stored number is out of range for f32"));
+        }
+        Ok(narrow)
+    }
+}
+
+impl Scalar for String {}
+
+impl ColumnType for String {
+    const STORAGE: Storage = Storage::Text;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        check_text(self)?;
+        Ok(Value::Text(self.clone()))
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        decode_str(value).map(str::to_owned)
+    }
+}
+
+/// Refuses text that SQLite's own functions would see cut.
+pub(crate) fn check_text(text: &str) -> Result<(), ValueError> {
+    if text.as_bytes().contains(&0) {
+        return Err(ValueError::new(
+            "the text contains a NUL character, at which SQLite's functions would cut it; store it as bytes",
+        ));
+    }
+    Ok(())
+}
+
+/// Stored text, checked to be UTF-8.
+pub(crate) fn decode_str(value: ValueRef<'_>) -> Result<&str, ValueError> {
+    match value {
+        ValueRef::Text(bytes) => {
+            std::str::from_utf8(bytes).map_err(|_| ValueError::new("the stored text is not UTF-8"))
+        }
+        other => Err(ValueError::unexpected("text", other)),
+    }
+}
+
+impl Scalar for Vec<u8> {}
+
+impl ColumnType for Vec<u8> {
+    const STORAGE: Storage = Storage::Blob;
+    const LARGE: bool = true;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        Ok(Value::Blob(self.clone()))
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        match value {
+            ValueRef::Blob(bytes) => Ok(bytes.to_vec()),
+            other => Err(ValueError::unexpected("a blob", other)),
+        }
+    }
+}
+
+impl Scalar for Uuid {}
+
+/// Stored as its 16 bytes, as sqlx does too; version 7 sorts by time.
+impl ColumnType for Uuid {
+    const STORAGE: Storage = Storage::Blob;
+
+    fn encode(&self) -> Result<Value, ValueError> {
+        Ok(Value::Blob(self.as_bytes().to_vec()))
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
+        match value {
+            ValueRef::Blob(bytes) => {
+                Self::from_slice(bytes).map_err(|_| ValueError::new("a UUID has 16 bytes"))
+            }
+            other => Err(ValueError::unexpected("a blob of 16 bytes", other)),
+        }
+    }
+}
