@@ -1,36 +1,307 @@
 //! SQLite: connections, the one writer, transactions. It knows statements, not entities.
+//!
+//! What runs where:
+//!
+//! | what | where | why |
+//! |---|---|---|
+//! | reads by key, small limits | the task that asks, on a pooled read connection, under a budget | a switch of threads costs more than the read |
+//! | scans, streams, large values | a thread of the library | they would delay other tasks |
+//! | saves | whoever leads the slot: a task, or the writer's thread when a commit waits for the disk | combined, see [`writer`] |
+//! | raw queries in `db.write` | sqlx's worker thread of the one connection for exclusive transactions | sqlx's design |
+//! | checkpoints | a thread of their own | they wait for the disk |
+//!
+//! A statement on a task never waits for a lock: the busy timeout of those connections is zero, and what meets
+//! another process moves to a thread, which can wait.
 
+mod apply;
+mod block_on;
+mod checkpoint;
+mod connection;
+mod core;
+mod ffi;
+mod gate;
+mod hooks;
+mod nested;
+mod open;
+mod options;
+mod pool;
+mod reader;
+mod slot;
+mod sqlite_error;
+mod stamp;
 mod submission;
+mod threads;
+mod timer;
 mod transaction;
+mod writer;
 
+pub(crate) use self::options::Options;
 pub use self::{
+    checkpoint::Checkpoint,
+    options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
     submission::{Outcome, Submission},
-    transaction::Transaction,
+    transaction::{Transaction, TransactionGuard},
 };
 
+use std::{
+    fmt,
+    panic::Location,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use self::{
+    checkpoint::Mode,
+    connection::{execute, jitter},
+    core::Core,
+    nested::Marked,
+    slot::{End, Label},
+    sqlite_error::from_rusqlite,
+    transaction::turn,
+    writer::{Writer, busy},
+};
 use crate::{
-    error::Result,
+    error::{Error, ErrorKind, Result},
+    observe::Statistics,
     sql::{Batch, Executor, Read, Rows},
 };
 
 /// One database file in this process; a cheap clone.
-#[derive(Debug, Clone)]
-pub struct Engine {}
+#[derive(Clone)]
+pub(crate) struct Engine {
+    core: Arc<Core>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("path", &self.core.location.path)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Engine {
+    /// Opens a file, or joins the engine that has it open in this process.
+    pub(crate) async fn open(path: PathBuf, options: Options) -> Result<Self> {
+        let core = on_thread(move || open::open_file(&path, options)).await?;
+        Ok(Self { core })
+    }
+
+    /// Opens a file of its own, removed when it is closed.
+    pub(crate) async fn open_temporary(options: Options) -> Result<Self> {
+        let core = on_thread(move || open::open_temporary(options)).await?;
+        Ok(Self { core })
+    }
+
     /// Hands a batch to the writer.
-    #[must_use]
-    pub fn submit(&self, _batch: Batch) -> Submission {
-        unimplemented!()
+    pub(crate) fn submit(&self, batch: Batch) -> Submission {
+        Submission::new(Arc::clone(&self.core), batch)
+    }
+
+    /// Begins an exclusive transaction.
+    pub(crate) async fn begin(
+        &self,
+        what: &'static str,
+        at: &'static Location<'static>,
+    ) -> Result<Transaction> {
+        Transaction::begin(Arc::clone(&self.core), Label::at(what, at)).await
+    }
+
+    /// Runs `body` in an exclusive transaction: committed when it returns `Ok`, rolled back otherwise.
+    pub(crate) async fn write<T>(
+        &self,
+        at: &'static Location<'static>,
+        body: impl AsyncFnOnce(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut transaction = self.begin("db.write", at).await?;
+        let outcome = Marked::new(Arc::as_ptr(&self.core).addr(), body(&mut transaction)).await;
+        match outcome {
+            Ok(value) => {
+                transaction.commit().await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // The first error is the one that matters.
+                if let Err(second) = transaction.rollback().await {
+                    tracing::debug!(%second, "while rolling back after an error");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs statements in a transaction of the writer's connection, as part of the library's own work.
+    pub(crate) async fn define(
+        &self,
+        statements: Vec<String>,
+        stamped: Vec<(&'static str, &'static str)>,
+    ) -> Result<()> {
+        self.maintain("a change of tables", move |writer, core| {
+            begin(writer, core)?;
+            let run = || -> Result<()> {
+                for statement in &statements {
+                    writer
+                        .connection()
+                        .execute_batch(statement)
+                        .map_err(|error| from_rusqlite(error).with_statement(statement.clone()))?;
+                }
+                for (table, column) in &stamped {
+                    stamp::register(writer.connection(), table, column)?;
+                    writer.watch().stamp(table, column);
+                }
+                Ok(())
+            };
+            match run() {
+                Ok(()) => writer.commit(core),
+                Err(error) => {
+                    writer.end_transaction(core);
+                    Err(error)
+                }
+            }
+        })
+        .await
+    }
+
+    /// Rebuilds the file without its free pages.
+    pub(crate) async fn vacuum(&self) -> Result<()> {
+        self.maintain("vacuum", |writer, core| {
+            retrying(core, || execute(writer.connection(), "VACUUM"))?;
+            checkpoint::checkpoint(writer.connection(), Mode::Truncate).map(drop)
+        })
+        .await
+    }
+
+    /// Moves the log into the database file and truncates it.
+    pub(crate) async fn checkpoint(&self) -> Result<Checkpoint> {
+        self.maintain("a checkpoint", |writer, _| {
+            checkpoint::checkpoint(writer.connection(), Mode::Truncate)
+        })
+        .await
+    }
+
+    /// Runs work on the writer's connection, on a thread, with the slot held and no transaction open.
+    async fn maintain<R: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&mut Writer, &Core) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let lease = turn(&self.core, Label::new(what)).await?;
+        let (answer, answered) = oneshot::channel();
+        let core = Arc::clone(&self.core);
+        self.core.threads.run(move || {
+            let outcome = {
+                let mut writer = core.writer();
+                let outcome = work(&mut writer, &core);
+                writer.end_transaction(&core);
+                outcome
+            };
+            drop(lease);
+            let _ = answer.send(outcome);
+        })?;
+        answered.await.map_err(|_| {
+            Error::new(
+                ErrorKind::Poisoned,
+                "the library failed while it held the writer",
+            )
+        })?
+    }
+
+    /// Waits for all that is queued, closes the connections, and truncates the log.
+    pub(crate) async fn close(&self) -> Result<Checkpoint> {
+        let core = Arc::clone(&self.core);
+        let lease = match turn(&core, Label::new("close")).await {
+            Ok(lease) => lease,
+            Err(error) => return Err(error),
+        };
+        core.closing.store(true, Ordering::Release);
+        core.slot.end(End::Closed);
+        core.checkpointer.end();
+        let (answer, answered) = oneshot::channel();
+        let closed = Arc::clone(&core);
+        self.core.threads.run(move || {
+            closed.pool.close();
+            let writer = closed
+                .writer
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .take();
+            let outcome = writer.map_or(Ok(Checkpoint { frames: 0, moved: 0 }), |writer| {
+                checkpoint::checkpoint(writer.connection(), Mode::Truncate)
+            });
+            drop(lease);
+            let _ = answer.send(outcome);
+        })?;
+        answered
+            .await
+            .map_err(|_| core::ended(End::Closed))?
+    }
+
+    /// What the engine counted.
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.core.counters.read()
+    }
+
+    /// How many frames the log had after the last commit of this process.
+    pub(crate) fn wal_frames(&self) -> u32 {
+        self.core.wal_size.frames()
+    }
+
+    /// The file, absolute, links resolved.
+    pub(crate) fn path(&self) -> &Path {
+        &self.core.location.path
     }
 }
 
 impl<'c> Executor<'c> for &'c Engine {
-    async fn read<T: Send + 'static>(self, _read: Read<T>) -> Result<Vec<T>> {
-        unimplemented!()
+    async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
+        reader::read(&self.core, read).await
     }
 
-    fn stream<T: Send + 'static>(self, _read: Read<T>) -> Rows<'c, T> {
-        unimplemented!()
+    fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
+        reader::stream(&self.core, read)
     }
+}
+
+/// BEGIN IMMEDIATE on a thread that may wait for other processes.
+fn begin(writer: &mut Writer, core: &Core) -> Result<()> {
+    retrying(core, || execute(writer.connection(), "BEGIN IMMEDIATE"))?;
+    writer.look_around(core)
+}
+
+fn retrying(core: &Core, run: impl Fn() -> Result<()>) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        match run() {
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                if began.elapsed() > core.options.busy_timeout {
+                    return Err(busy(began.elapsed()));
+                }
+                std::thread::sleep(jitter(Duration::from_millis(2)));
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Runs blocking work on a thread that ends with it.
+async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (answer, answered) = oneshot::channel();
+    let no_thread = || {
+        Error::new(
+            ErrorKind::OutOfMemory,
+            "the operating system gave no thread",
+        )
+    };
+    std::thread::Builder::new()
+        .name("anabranch-open".to_owned())
+        .spawn(move || {
+            let _ = answer.send(work());
+        })
+        .map_err(|error| no_thread().with_source(error))?;
+    answered.await.map_err(|_| no_thread())?
 }

@@ -232,6 +232,26 @@ impl Error {
             .with_source(error)
     }
 
+    /// The same error for another caller of a group that failed as a whole.
+    #[must_use]
+    pub(crate) fn copy(&self) -> Self {
+        let inner = &self.inner;
+        Self {
+            inner: Box::new(Inner {
+                kind: inner.kind,
+                message: inner.message.clone(),
+                table: inner.table.clone(),
+                column: inner.column.clone(),
+                key: inner.key.clone(),
+                statement: inner.statement.clone(),
+                code: inner.code,
+                waited: inner.waited,
+                conflicts: inner.conflicts.clone(),
+                source: None,
+            }),
+        }
+    }
+
     /// Names the table.
     #[must_use]
     pub fn with_table(mut self, table: impl Into<Cow<'static, str>>) -> Self {

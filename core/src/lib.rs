@@ -3,5 +3,6 @@
 pub mod engine;
 pub mod entity;
 pub mod error;
+pub mod observe;
 pub mod sql;
 pub mod value;

@@ -1,10 +1,43 @@
 //! A batch on its way through the writer.
 
-use crate::sql::{Receipt, Refusal};
+use std::{future::poll_fn, sync::Arc, task::Poll};
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::{
+    engine::{
+        core::{Core, ended},
+        nested,
+        slot::{End, Ticket, Turned, Unserved},
+        writer::{Answer, lead},
+    },
+    error::{Error, ErrorKind},
+    sql::{Arg, Batch, Receipt, Refusal},
+    value::Value,
+};
+
+/// More statements, or more bytes, than this do not run on a task.
+const MOST_INLINE_STEPS: usize = 64;
+const MOST_INLINE_BYTES: usize = 64 * 1024;
 
 /// A batch that was handed to the writer, and the place where its answer will lie.
 #[derive(Debug)]
-pub struct Submission {}
+pub struct Submission {
+    core: Arc<Core>,
+    stage: Stage,
+    /// Room in a bounded queue; given back with the answer.
+    room: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Not in the queue yet.
+    New(Batch),
+    /// In the queue, or being applied.
+    Queued(Arc<Ticket<Batch, Answer>>),
+    /// Taken out of the queue.
+    Withdrawn,
+}
 
 /// What became of a batch.
 #[derive(Debug)]
@@ -18,6 +51,14 @@ pub enum Outcome {
 }
 
 impl Submission {
+    pub(in crate::engine) fn new(core: Arc<Core>, batch: Batch) -> Self {
+        Self {
+            core,
+            stage: Stage::New(batch),
+            room: None,
+        }
+    }
+
     /// Waits for the answer; to be called until it answered once.
     ///
     /// # Cancel safety
@@ -25,11 +66,136 @@ impl Submission {
     /// Dropped while the batch is queued: it is taken out of the queue, and the next call says `Withdrawn`. Dropped
     /// while it runs: it ends as it ends, and the next call says how.
     pub async fn outcome(&mut self) -> Outcome {
-        unimplemented!()
+        let mut waiting = WithdrawOnDrop(self);
+        let outcome = waiting.0.run().await;
+        waiting.0.room = None;
+        std::mem::forget(waiting);
+        outcome
     }
 
     /// The answer, if it is there already.
     pub fn try_outcome(&mut self) -> Option<Outcome> {
-        unimplemented!()
+        match &self.stage {
+            Stage::New(_) | Stage::Withdrawn => Some(Outcome::Withdrawn),
+            Stage::Queued(ticket) => ticket.try_answer().map(outcome_of),
+        }
     }
+
+    async fn run(&mut self) -> Outcome {
+        if let Stage::New(_) = self.stage {
+            if let Err(error) = nested::refuse(Arc::as_ptr(&self.core).addr()) {
+                return Outcome::Refused(error.into());
+            }
+            if let Err(error) = self.enter().await {
+                return Outcome::Refused(error.into());
+            }
+        }
+        let Stage::Queued(ticket) = &self.stage else {
+            return Outcome::Withdrawn;
+        };
+        let (core, ticket) = (&self.core, Arc::clone(ticket));
+        // One turn of the runtime, so that other ready tasks queue theirs: then one commit serves all.
+        yield_once().await;
+        loop {
+            match poll_fn(|context| core.slot.poll_unit(&ticket, context)).await {
+                Turned::Answered(answer) => return outcome_of(answer),
+                Turned::Lead(lease) => lead(core, lease),
+            }
+        }
+    }
+
+    /// Joins the queue, once there is room in it.
+    async fn enter(&mut self) -> Result<(), Error> {
+        if let Some(capacity) = &self.core.capacity {
+            let room = Arc::clone(capacity).acquire_owned().await;
+            self.room = Some(room.map_err(|_| ended(End::Closed))?);
+        }
+        let Stage::New(batch) = std::mem::replace(&mut self.stage, Stage::Withdrawn) else {
+            return Ok(());
+        };
+        let on_thread = is_long(&batch) || self.core.commit_waits_for_disk();
+        let ticket = self
+            .core
+            .slot
+            .push(batch, on_thread)
+            .map_err(ended)?;
+        self.stage = Stage::Queued(ticket);
+        Ok(())
+    }
+
+    fn withdraw(&mut self) {
+        match &self.stage {
+            Stage::New(_) => self.stage = Stage::Withdrawn,
+            Stage::Queued(ticket) => {
+                if self.core.slot.withdraw(ticket).is_some() {
+                    self.stage = Stage::Withdrawn;
+                    self.room = None;
+                }
+            }
+            Stage::Withdrawn => {}
+        }
+    }
+}
+
+/// Takes the batch out of the queue when the wait for it is dropped.
+struct WithdrawOnDrop<'a>(&'a mut Submission);
+
+impl Drop for WithdrawOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.withdraw();
+    }
+}
+
+fn outcome_of(answer: Result<Answer, Unserved>) -> Outcome {
+    match answer {
+        Ok(Ok(receipt)) => Outcome::Committed(receipt),
+        Ok(Err(refusal)) => Outcome::Refused(refusal),
+        Err(unserved) => Outcome::Refused(unserved_error(&unserved).into()),
+    }
+}
+
+/// Why the slot did not serve somebody.
+pub(in crate::engine) fn unserved_error(unserved: &Unserved) -> Error {
+    match unserved {
+        Unserved::Ended(end) => ended(*end),
+        Unserved::TimedOut { waited, held_by } => {
+            let holder = held_by.as_ref().map_or_else(
+                || "nobody holds it by now".to_owned(),
+                |held| format!("it is held by {} since {:.1?}", held.label, held.age),
+            );
+            Error::new(
+                ErrorKind::QueueTimeout,
+                format!("the writer did not become free within queue_timeout: {holder}"),
+            )
+            .with_waited(*waited)
+        }
+    }
+}
+
+fn is_long(batch: &Batch) -> bool {
+    let bytes = |arg: &Arg| match arg {
+        Arg::Value(Value::Text(text)) => text.len(),
+        Arg::Value(Value::Blob(bytes)) => bytes.len(),
+        _ => 0,
+    };
+    batch.steps.len() > MOST_INLINE_STEPS
+        || batch
+            .steps
+            .iter()
+            .flat_map(|step| &step.args)
+            .map(bytes)
+            .sum::<usize>()
+            > MOST_INLINE_BYTES
+}
+
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -1,31 +1,356 @@
-//! An exclusive write transaction.
+//! An exclusive write transaction: holds the slot and a connection from BEGIN to COMMIT.
+//!
+//! | state | what is possible | next |
+//! |---|---|---|
+//! | open | everything | ended, done |
+//! | ended: SQLite rolled it back (`ON CONFLICT ROLLBACK`, a full disk, an interrupt) | rolling back | done |
+//! | done | nothing: the value is consumed or dropped | |
+//!
+//! Typed statements and sqlx's share one connection, in turn: before a typed one, sqlx's worker is made idle
+//! (`ready`). A raw query that failed or was dropped may have ended the transaction; whatever comes next first asks
+//! SQLite whether it is still open, so that nothing ever runs outside of it.
+//!
+//! Dropping needs no await: connection and lease go to a thread, which interrupts, waits for sqlx's worker, rolls
+//! back, asks SQLite, and only then passes the slot on.
 
+mod guard;
+mod held;
+mod raw;
+
+pub use self::guard::TransactionGuard;
+pub(in crate::engine) use self::held::turn;
+
+use std::{sync::Arc, time::Instant};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use self::held::Held;
 use crate::{
-    error::Result,
+    engine::{
+        apply::Numbering,
+        connection::{execute, jitter},
+        core::Core,
+        ffi::has_deferred_violations,
+        hooks::Mark,
+        reader,
+        slot::Label,
+        stamp::stamp,
+        writer::{busy, commit, in_savepoint},
+    },
+    error::{Error, ErrorKind, Result},
     sql::{Batch, Executor, Read, Receipt, Refusal, Rows},
 };
 
-/// An exclusive write transaction.
+/// An exclusive write transaction: nobody else writes the file while it is open.
+///
+/// It takes typed queries, a context ([`Transaction::context`](crate::context)), and raw sqlx queries as
+/// `&mut *tx`. What raw SQL may not do here (BEGIN, COMMIT, ATTACH, temporary objects, pragmas that write) is
+/// refused with what to use instead.
 #[derive(Debug)]
-pub struct Transaction {}
+pub struct Transaction {
+    core: Arc<Core>,
+    held: Option<Held>,
+    state: State,
+    /// A raw query was begun and did not end well, or not yet.
+    unfinished: bool,
+    /// Savepoints that are open.
+    depth: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Ended,
+}
+
+/// Around this long between two tries to begin while another process writes.
+const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
 impl Transaction {
+    /// Waits for the slot, and begins.
+    pub(in crate::engine) async fn begin(core: Arc<Core>, label: Label) -> Result<Self> {
+        let held = Held::acquire(&core, label).await?;
+        // The guard is armed before BEGIN: dropped from here on, it rolls back what there is.
+        let mut transaction = Self {
+            core,
+            held: Some(held),
+            state: State::Open,
+            unfinished: false,
+            depth: 0,
+        };
+        transaction.begin_immediate().await?;
+        Ok(transaction)
+    }
+
+    async fn begin_immediate(&mut self) -> Result<()> {
+        let core = Arc::clone(&self.core);
+        let begin = move |connection: &Connection| {
+            let begun = core
+                .authorizer
+                .ours(|| execute(connection, "BEGIN IMMEDIATE"));
+            if begun.is_ok() {
+                core.writer().begun_elsewhere(connection)?;
+            }
+            begun
+        };
+        match self.with(begin.clone()).await? {
+            Err(error) if error.kind() == ErrorKind::Busy => {}
+            begun => return begun,
+        }
+        // Another process writes. A thread waits for it, and not in SQLite's busy handler, which sleeps for so long
+        // between two looks that a process that writes all the time would always be there first.
+        self.core.counters.busy.add(1);
+        let timeout = self.core.options.busy_timeout;
+        let wait = move |connection: &Connection| {
+            let began = Instant::now();
+            loop {
+                match begin(connection) {
+                    Err(error) if error.kind() == ErrorKind::Busy => {
+                        if began.elapsed() > timeout {
+                            return Err(busy(began.elapsed()));
+                        }
+                        std::thread::sleep(jitter(BUSY_PAUSE));
+                    }
+                    begun => return begun,
+                }
+            }
+        };
+        self.on_thread(wait).await?
+    }
+
     /// Applies a batch inside a savepoint: all of it or nothing, and the transaction goes on either way.
     ///
     /// # Errors
     ///
     /// The refusal.
-    pub async fn apply(&mut self, _batch: &Batch) -> Result<Receipt, Refusal> {
-        unimplemented!()
+    pub async fn apply(&mut self, batch: &Batch) -> Result<Receipt, Refusal> {
+        let core = Arc::clone(&self.core);
+        if core.runs_inline() {
+            self.ready().await?;
+            let connection = self.connection()?;
+            let applied = in_savepoint_of_ours(&core, connection, batch);
+            self.look_for_end()?;
+            return applied;
+        }
+        let batch = batch.clone();
+        let applied = self
+            .with(move |connection| in_savepoint_of_ours(&core, connection, &batch))
+            .await?;
+        self.look_for_end()?;
+        applied
+    }
+
+    /// Runs `body`; when it fails, what it did is undone, and the transaction goes on.
+    ///
+    /// # Errors
+    ///
+    /// The body's error, or that of the savepoint.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before its end, the transaction can only be rolled back: what the body did so far is not told
+    /// from what was done before it.
+    pub async fn savepoint<T>(
+        &mut self,
+        body: impl AsyncFnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let core = Arc::clone(&self.core);
+        let name = self.depth;
+        let run = |sql: String| {
+            let core = Arc::clone(&core);
+            move |connection: &Connection| {
+                core.authorizer.ours(|| {
+                    connection
+                        .execute_batch(&sql)
+                        .map_err(crate::engine::sqlite_error::from_rusqlite)
+                })
+            }
+        };
+        let mark = core.watch.mark();
+        self.with(run(format!("SAVEPOINT anabranch_{name}"))).await??;
+        self.depth += 1;
+        let outcome = body(self).await;
+        if outcome.is_err() {
+            self.with(run(format!("ROLLBACK TO anabranch_{name}"))).await??;
+            core.watch.rewind(&mark);
+        }
+        self.with(run(format!("RELEASE anabranch_{name}"))).await??;
+        self.depth = name;
+        outcome
+    }
+
+    /// Ends the transaction and keeps what it did; returns the commit number if a stamped table was touched.
+    ///
+    /// # Errors
+    ///
+    /// Kind `ForeignKey` when a deferred reference points at no row, `Full`, `Io` and so on when SQLite cannot
+    /// commit; the transaction is rolled back then. Kind `OutcomeUnknown` when an I/O error leaves it open whether
+    /// the commit took place.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it commits or it does not; the writer is fine either way.
+    pub(crate) async fn commit(mut self) -> Result<Option<i64>> {
+        self.ready().await?;
+        if self.depth > 0 {
+            return Err(Error::new(
+                ErrorKind::TransactionEnded,
+                "a savepoint was dropped before its end: the transaction was rolled back",
+            ));
+        }
+        let core = Arc::clone(&self.core);
+        let waits = core.commit_waits_for_disk();
+        let end = move |connection: &Connection| -> Result<Option<i64>> {
+            if has_deferred_violations(connection) {
+                return Err(Error::new(
+                    ErrorKind::ForeignKey,
+                    "at the end of the transaction a reference points at no row: it was rolled back",
+                ));
+            }
+            core.authorizer.ours(|| {
+                let number = stamp(connection, &core.watch)?;
+                commit(connection)?;
+                Ok(number)
+            })
+        };
+        let committed = if waits {
+            self.on_thread(end).await?
+        } else {
+            self.with(end).await?
+        };
+        let number = committed?;
+        self.core.counters.transactions.add(1);
+        if let Some(held) = self.held.take() {
+            held.give_back();
+        }
+        Ok(number)
+    }
+
+    /// Ends the transaction and undoes what it did.
+    ///
+    /// # Errors
+    ///
+    /// When the connection cannot be used any more; the transaction is undone all the same.
+    pub(crate) async fn rollback(mut self) -> Result<()> {
+        self.settle().await?;
+        let core = Arc::clone(&self.core);
+        let undone = move |connection: &Connection| {
+            if connection.is_autocommit() {
+                return Ok(());
+            }
+            core.authorizer.ours(|| execute(connection, "ROLLBACK"))
+        };
+        let undone = if self.core.runs_inline() {
+            undone(self.connection()?)
+        } else {
+            self.on_thread(undone).await?
+        };
+        undone?;
+        self.core.watch.rewind(&Mark::default());
+        self.core.counters.rolled_back.add(1);
+        if let Some(held) = self.held.take() {
+            held.give_back();
+        }
+        Ok(())
+    }
+
+    /// Runs typed work: on this task, or on a thread.
+    async fn with<R: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> R + Send + 'static,
+    ) -> Result<R> {
+        self.ready().await?;
+        if self.core.runs_inline() {
+            return Ok(work(self.connection()?));
+        }
+        self.on_thread(work).await
+    }
+
+    /// Runs typed work on a thread, which has the connection meanwhile; if nobody waits for it any more, the thread
+    /// ends the transaction.
+    async fn on_thread<R: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> R + Send + 'static,
+    ) -> Result<R> {
+        let mut held = self.held.take().ok_or_else(gone)?;
+        let (answer, answered) = oneshot::channel();
+        self.core.threads.run(move || {
+            let outcome = held.view().map(work);
+            // Not received: `held` is dropped with the answer, which undoes the transaction.
+            let _ = answer.send((held, outcome));
+        })?;
+        let (held, outcome) = answered.await.map_err(|_| gone())?;
+        self.held = Some(held);
+        outcome
+    }
+
+    /// Waits until the connection can be used for typed work, and makes sure that the transaction is open.
+    async fn ready(&mut self) -> Result<()> {
+        if self.state == State::Ended {
+            return Err(gone());
+        }
+        self.settle().await?;
+        if std::mem::take(&mut self.unfinished) {
+            self.look_for_end()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until sqlx's worker is idle; a query that nobody waits for is stopped.
+    async fn settle(&mut self) -> Result<()> {
+        let unfinished = self.unfinished;
+        let held = self.held.as_mut().ok_or_else(gone)?;
+        held.settle(unfinished).await
+    }
+
+    /// Asks SQLite whether it ended the transaction by itself.
+    fn look_for_end(&mut self) -> Result<()> {
+        if self.connection()?.is_autocommit() {
+            self.state = State::Ended;
+            return Err(gone());
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self) -> Result<&Connection> {
+        self.held.as_mut().ok_or_else(gone)?.view()
     }
 }
 
+fn in_savepoint_of_ours(
+    core: &Core,
+    connection: &Connection,
+    batch: &Batch,
+) -> Result<Receipt, Refusal> {
+    core.authorizer
+        .ours(|| in_savepoint(connection, &core.watch, batch, Numbering::Later))
+}
+
+fn gone() -> Error {
+    Error::new(
+        ErrorKind::TransactionEnded,
+        "the transaction was rolled back, by SQLite or since one of its queries was dropped: begin it anew",
+    )
+}
+
 impl<'c> Executor<'c> for &'c mut Transaction {
-    async fn read<T: Send + 'static>(self, _read: Read<T>) -> Result<Vec<T>> {
-        unimplemented!()
+    async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
+        let items = self
+            .with(move |connection| reader::collect(connection, &read))
+            .await?;
+        if items.is_err() {
+            self.look_for_end()?;
+        }
+        items
     }
 
-    fn stream<T: Send + 'static>(self, _read: Read<T>) -> Rows<'c, T> {
-        unimplemented!()
+    /// Reads all items first: the connection has to be free for what the application does between two of them.
+    fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
+        use futures_util::{StreamExt, TryStreamExt, stream};
+        stream::once(async move { Executor::read(self, read).await })
+            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
+            .try_flatten()
+            .boxed()
     }
 }

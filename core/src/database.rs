@@ -1,0 +1,222 @@
+//! One SQLite file: opening, transactions, shutdown.
+
+mod builder;
+
+pub use self::builder::DatabaseBuilder;
+
+use std::{
+    future::Future,
+    panic::Location,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    context::Context,
+    engine::{Checkpoint, Engine, Transaction, TransactionGuard},
+    entity::EntityTypes,
+    error::Result,
+    observe::Statistics,
+    schema,
+    sql::{Executor, Read, Rows},
+};
+
+/// One SQLite file, open for reading and writing from as many tasks as you like; a cheap clone.
+///
+/// All writing of the process goes through one writer, in the order in which it was asked for; reads run beside it
+/// on connections of their own. A file is opened once in a process: opening it again, however its path is spelled,
+/// gives a handle to the same.
+///
+/// ```
+/// # tokio_test::block_on(async {
+/// use anabranch::prelude::*;
+///
+/// #[derive(Debug, Entity)]
+/// struct Customer {
+///     #[entity(id)]
+///     id: i64,
+///     name: String,
+/// }
+///
+/// let db = Database::temporary().await?;
+/// db.create_tables::<Customer>().await?;
+/// let mut ctx = db.context();
+/// ctx.add(Customer { id: 0, name: "Ada".into() });
+/// ctx.save_changes().await?;
+/// assert_eq!(Customer::query().count(&db).await?, 1);
+/// # anabranch::error::Result::Ok(()) }).unwrap();
+/// ```
+#[derive(Debug, Clone)]
+pub struct Database {
+    engine: Engine,
+}
+
+impl Database {
+    /// Opens a file with the default options, and makes it if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Kind `CannotOpen` when a folder is missing (the message shows which) or the path leads to none that can be a
+    /// file; `NotADatabase`, `Corrupt`, `ReadOnly` for what the file is; `Busy` when another process holds it for
+    /// longer than the busy timeout; `Options` for a path to memory.
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self> {
+        Self::builder(path).open().await
+    }
+
+    /// Chooses how a file is opened.
+    #[must_use]
+    pub fn builder(path: impl Into<PathBuf>) -> DatabaseBuilder {
+        DatabaseBuilder::new(path.into())
+    }
+
+    /// Opens a file of its own in a temporary folder, removed when the last handle is dropped: for tests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::open`].
+    pub async fn temporary() -> Result<Self> {
+        Self::builder("").open_temporary().await
+    }
+
+    pub(crate) const fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    /// Makes the tables and indexes of these entities, in the order that their references need, in one transaction.
+    /// What exists already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Model` when the entities do not go together; `Statement` when SQLite does not accept a CHECK or
+    /// DEFAULT; what a write can meet otherwise.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, all tables are made or none.
+    pub async fn create_tables<T: EntityTypes>(&self) -> Result<()> {
+        let mut tables = Vec::new();
+        T::collect(&mut tables);
+        let stamped = tables
+            .iter()
+            .filter_map(|table| {
+                let column = table.commit_seq?;
+                Some((table.name, table.columns[column].name))
+            })
+            .collect();
+        self.engine
+            .define(schema::create_tables(&tables)?, stamped)
+            .await
+    }
+
+    /// A new, empty unit of work. Make one for each piece of work, and drop it afterwards.
+    #[must_use]
+    pub fn context(&self) -> Context<'static> {
+        Context::new(self.engine.clone())
+    }
+
+    /// Runs `body` in an exclusive write transaction: committed when it returns `Ok`, rolled back otherwise.
+    ///
+    /// The transaction waits for its turn in the writer's queue, and no other write runs until it has ended: keep it
+    /// short, and await nothing slow in it. The error of `body` is returned as it is; wrap one of your own in
+    /// [`Error::application`](crate::error::Error::application).
+    ///
+    /// # Errors
+    ///
+    /// The body's error; `Nested` inside of another write of the same task; `QueueTimeout` or `Busy` when the turn
+    /// did not come; what [`TransactionGuard::commit`] can meet.
+    ///
+    /// # Panics
+    ///
+    /// When `body` does; the transaction is rolled back, and the writer goes on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the commit began, nothing is written. Dropped during the commit, it commits or it does not.
+    #[track_caller]
+    pub fn write<T>(
+        &self,
+        body: impl AsyncFnOnce(&mut Transaction) -> Result<T>,
+    ) -> impl Future<Output = Result<T>> {
+        self.engine.write(Location::caller(), body)
+    }
+
+    /// Begins an exclusive write transaction as a guard, which is rolled back when dropped.
+    ///
+    /// Other writes of this process wait until it has ended. A write on the database itself while this task holds
+    /// the guard waits for it in vain, and fails with `QueueTimeout`, which names where the guard was begun.
+    ///
+    /// # Errors
+    ///
+    /// `QueueTimeout` or `Busy` when the turn did not come; `Nested` inside of `write`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, the place in the queue is given up.
+    #[track_caller]
+    pub fn begin(&self) -> impl Future<Output = Result<TransactionGuard>> {
+        let at = Location::caller();
+        async move {
+            self.engine
+                .begin("db.begin", at)
+                .await
+                .map(TransactionGuard::new)
+        }
+    }
+
+    /// Moves the whole log into the database file and truncates it, if no reader is in the way.
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    pub async fn checkpoint(&self) -> Result<Checkpoint> {
+        self.engine.checkpoint().await
+    }
+
+    /// Rebuilds the file without its free pages. Nobody writes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Full` when the disk has no room for a second copy; what a write can meet otherwise.
+    pub async fn vacuum(&self) -> Result<()> {
+        self.engine.vacuum().await
+    }
+
+    /// Waits until all that was queued is written, closes the file for every handle, and truncates its log.
+    ///
+    /// What comes later through any handle is refused with kind `Closed`. Reads under way are finished, and their
+    /// connections closed as they come back.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` if it was closed before; `QueueTimeout` if a transaction does not end.
+    pub async fn close(&self) -> Result<Checkpoint> {
+        self.engine.close().await
+    }
+
+    /// What was done since the file was opened.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.engine.statistics()
+    }
+
+    /// How many frames (pages) the write-ahead log had after the last commit of this process.
+    #[must_use]
+    pub fn wal_frames(&self) -> u32 {
+        self.engine.wal_frames()
+    }
+
+    /// The file, as an absolute path with links resolved.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.engine.path()
+    }
+}
+
+impl<'c> Executor<'c> for &'c Database {
+    async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
+        self.engine.read(read).await
+    }
+
+    fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
+        self.engine.stream(read)
+    }
+}

@@ -1,0 +1,151 @@
+//! Choosing how a file is opened.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::{
+    database::Database,
+    engine::{AutoVacuum, Bytes, Engine, Execution, Options, Synchronous, TempStore},
+    error::Result,
+};
+
+/// Options for opening a database; see [`Database::builder`].
+///
+/// ```no_run
+/// # async fn open() -> anabranch::error::Result<()> {
+/// use anabranch::prelude::*;
+/// use std::time::Duration;
+///
+/// let db = Database::builder("app.db")
+///     .synchronous(Synchronous::Full)
+///     .busy_timeout(Duration::from_secs(30))
+///     .cache_size(Bytes::mib(64))
+///     .open()
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct DatabaseBuilder {
+    path: PathBuf,
+    options: Options,
+}
+
+impl DatabaseBuilder {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            options: Options::default(),
+        }
+    }
+
+    /// Whether a file that does not exist is made. Default: yes. Folders never are.
+    pub const fn create(mut self, create: bool) -> Self {
+        self.options.create = create;
+        self
+    }
+
+    /// When commits wait for the disk. Default: [`Synchronous::Normal`].
+    pub const fn synchronous(mut self, synchronous: Synchronous) -> Self {
+        self.options.synchronous = synchronous;
+        self
+    }
+
+    /// How long to wait for the locks of other processes. Default: 30 seconds. Tasks of this process never wait
+    /// for a lock: they wait in the queue.
+    pub const fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.options.busy_timeout = timeout;
+        self
+    }
+
+    /// How long to wait for the writer, or for a read connection, before an error names who has it. Default: 60
+    /// seconds.
+    pub const fn queue_timeout(mut self, timeout: Duration) -> Self {
+        self.options.queue_timeout = timeout;
+        self
+    }
+
+    /// From how many pages on the log is moved into the database file. Default: 1,000.
+    pub const fn wal_autocheckpoint(mut self, pages: u32) -> Self {
+        self.options.wal_autocheckpoint = pages;
+        self
+    }
+
+    /// To which size the log's file is cut when it starts anew. Default: 64 MiB.
+    pub const fn journal_size_limit(mut self, limit: Bytes) -> Self {
+        self.options.journal_size_limit = limit;
+        self
+    }
+
+    /// How many saves may wait for the writer; while the queue is full, further saves wait to enter it. Default:
+    /// any number.
+    pub const fn write_queue_capacity(mut self, saves: usize) -> Self {
+        self.options.write_queue_capacity = Some(saves);
+        self
+    }
+
+    /// How much memory each connection may keep pages in. Default: 16 MiB.
+    pub const fn cache_size(mut self, size: Bytes) -> Self {
+        self.options.cache_size = size;
+        self
+    }
+
+    /// How much of the file is mapped into memory. Default: nothing; a file that another process cuts would end this
+    /// one.
+    pub const fn mmap_size(mut self, size: Bytes) -> Self {
+        self.options.mmap_size = size;
+        self
+    }
+
+    /// Where SQLite sorts. Default: as it was compiled.
+    pub const fn temp_store(mut self, store: TempStore) -> Self {
+        self.options.temp_store = store;
+        self
+    }
+
+    /// The size of a page of a new file, a power of two from 512 to 65,536. Default: SQLite's 4,096.
+    pub const fn page_size(mut self, size: u32) -> Self {
+        self.options.page_size = Some(size);
+        self
+    }
+
+    /// Whether a new file can shrink without VACUUM. Default: no.
+    pub const fn auto_vacuum(mut self, mode: AutoVacuum) -> Self {
+        self.options.auto_vacuum = mode;
+        self
+    }
+
+    /// How many read connections there are. Default: 8.
+    pub const fn readers(mut self, readers: usize) -> Self {
+        self.options.readers = readers;
+        self
+    }
+
+    /// Where typed statements run. Default: [`Execution::Inline`].
+    pub const fn execution(mut self, execution: Execution) -> Self {
+        self.options.execution = execution;
+        self
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Options` for an option out of range, or one that differs from those with which this process has the
+    /// file open; otherwise as [`Database::open`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, the file may have been made.
+    pub async fn open(self) -> Result<Database> {
+        Engine::open(self.path, self.options).await.map(Database::new)
+    }
+
+    /// Opens a file of its own in a temporary folder; the path is not used.
+    ///
+    /// # Errors
+    ///
+    /// As [`DatabaseBuilder::open`].
+    pub async fn open_temporary(self) -> Result<Database> {
+        Engine::open_temporary(self.options).await.map(Database::new)
+    }
+}

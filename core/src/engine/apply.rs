@@ -1,0 +1,160 @@
+//! Applying one batch inside of an open transaction: keys, statements, checks, commit number.
+
+use rusqlite::{CachedStatement, Connection};
+
+use crate::{
+    engine::{
+        connection::{Bound, PresentRow, execute},
+        ffi::has_deferred_violations,
+        hooks::Watch,
+        sqlite_error::from_rusqlite,
+        stamp::stamp,
+    },
+    error::{Error, ErrorKind, Result},
+    sql::{Arg, Batch, Expect, Identifier, Mismatch, Receipt, Refusal, Statement, Step},
+    value::{Row, Value},
+};
+
+/// When a transaction gets its commit number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Numbering {
+    /// With this batch: it is the whole transaction, or one of a group.
+    Now,
+    /// At its end: there may be more to come.
+    Later,
+}
+
+/// Applies a batch. On an error the caller undoes it: with its savepoint, or the transaction.
+pub(in crate::engine) fn apply(
+    connection: &Connection,
+    watch: &Watch,
+    batch: &Batch,
+    numbering: Numbering,
+) -> Result<Receipt, Refusal> {
+    if batch.defer_foreign_keys {
+        execute(connection, "PRAGMA defer_foreign_keys = ON")?;
+    }
+    let applied = run(connection, watch, batch, numbering);
+    // State of the connection, not of the savepoint: it would reach into the next unit.
+    if batch.defer_foreign_keys && !connection.is_autocommit() {
+        execute(connection, "PRAGMA defer_foreign_keys = OFF")?;
+    }
+    applied
+}
+
+fn run(
+    connection: &Connection,
+    watch: &Watch,
+    batch: &Batch,
+    numbering: Numbering,
+) -> Result<Receipt, Refusal> {
+    let keys = batch
+        .keys
+        .iter()
+        .map(|table| next_key(connection, watch, table))
+        .collect::<Result<Vec<_>>>()?;
+    run_steps(connection, batch, &keys)?;
+    // RELEASE would succeed, and COMMIT fail for the whole group.
+    if has_deferred_violations(connection) {
+        return Err(Refusal::Whole(Error::new(
+            ErrorKind::ForeignKey,
+            "at the end of the save a reference points at no row",
+        )));
+    }
+    let commit_seq = match numbering {
+        Numbering::Now => stamp(connection, watch)?,
+        Numbering::Later => None,
+    };
+    Ok(Receipt { keys, commit_seq })
+}
+
+fn next_key(connection: &Connection, watch: &Watch, table: &'static str) -> Result<i64> {
+    let highest = || {
+        connection
+            .prepare_cached(&format!(
+                "SELECT coalesce(max(rowid), 0) FROM {}",
+                Identifier(table)
+            ))
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(|error| from_rusqlite(error).with_table(table))
+    };
+    watch.next_key(table, highest)?.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Full,
+            "the table has a row with the largest key there is: no further key can be given",
+        )
+        .with_table(table)
+    })
+}
+
+fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<(), Refusal> {
+    let mut mismatches = Vec::new();
+    for (index, step) in batch.steps.iter().enumerate() {
+        // Once the batch is lost, the other checked steps still tell which of their rows are lost as well.
+        if !mismatches.is_empty() && matches!(step.expect, Expect::Success) {
+            continue;
+        }
+        match (run_step(connection, step, keys), &step.expect) {
+            (Ok(1), _) | (Ok(_), Expect::Success) => {}
+            (Ok(_), Expect::OneRow { probe }) => mismatches.push(Mismatch {
+                step: index,
+                found: find(connection, probe)?,
+            }),
+            (Err(_), _) if !mismatches.is_empty() && !connection.is_autocommit() => {}
+            (Err(error), _) => return Err(Refusal::Step { step: index, error }),
+        }
+    }
+    if mismatches.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::Mismatches(mismatches))
+    }
+}
+
+/// Runs a step and returns how many rows it changed.
+fn run_step(connection: &Connection, step: &Step, keys: &[i64]) -> Result<usize> {
+    let run = || -> Result<usize> {
+        let mut statement = connection
+            .prepare_cached(&step.text)
+            .map_err(from_rusqlite)?;
+        bind_args(&mut statement, &step.args, keys)?;
+        statement.raw_execute().map_err(from_rusqlite)
+    };
+    run().map_err(|error| error.with_statement(step.text.to_string()))
+}
+
+fn bind_args(statement: &mut CachedStatement<'_>, args: &[Arg], keys: &[i64]) -> Result<()> {
+    let (given, expected) = (args.len(), statement.parameter_count());
+    if given != expected {
+        return Err(from_rusqlite(rusqlite::Error::InvalidParameterCount(
+            given, expected,
+        )));
+    }
+    for (index, arg) in args.iter().enumerate() {
+        match arg {
+            Arg::Value(value) => statement.raw_bind_parameter(index + 1, Bound(value)),
+            Arg::Key(position) => statement.raw_bind_parameter(index + 1, keys[*position]),
+        }
+        .map_err(from_rusqlite)?;
+    }
+    Ok(())
+}
+
+/// The row that a probe finds.
+fn find(connection: &Connection, probe: &Statement) -> Result<Option<Vec<Value>>> {
+    let mut statement = connection
+        .prepare_cached(&probe.text)
+        .map_err(from_rusqlite)?;
+    crate::engine::connection::bind(&mut statement, probe.args.iter())?;
+    let columns = statement.column_count();
+    let mut rows = statement.raw_query();
+    let Some(row) = rows.next().map_err(from_rusqlite)? else {
+        return Ok(None);
+    };
+    let row = PresentRow(row);
+    (0..columns)
+        .map(|column| row.value(column).to_value())
+        .collect::<Result<Vec<_>, _>>()
+        .map(Some)
+        .map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).with_source(error))
+}

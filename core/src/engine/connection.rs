@@ -1,0 +1,249 @@
+//! Opening connections: the pragmas of each, in the right order, read back; and running statements on them.
+
+use std::{path::Path, time::Duration};
+
+use rusqlite::{
+    Connection, OpenFlags, ToSql,
+    types::{ToSqlOutput, Value as OwnedValue, ValueRef as SqliteRef},
+};
+
+use crate::{
+    engine::{
+        ffi::{Hooks, PlainConnection, strict_strings},
+        options::{AutoVacuum, Options, TempStore},
+        sqlite_error::from_rusqlite,
+    },
+    error::{Error, ErrorKind, Result},
+    value::{Row, Value, ValueRef},
+};
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Role {
+    Writer,
+    Reader,
+    Checkpointer,
+}
+
+/// How many statements a connection keeps prepared.
+const STATEMENTS: usize = 256;
+
+/// Opens a connection. It waits for other processes up to the busy timeout meanwhile, and not at all later on:
+/// statements may run on a task that must not block.
+pub(in crate::engine) fn open(
+    path: &Path,
+    options: &Options,
+    role: Role,
+    hooks: Hooks,
+) -> Result<PlainConnection> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    if role == Role::Writer && options.create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let named = |error: Error| error.with_statement(format!("open {}", path.display()));
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(|error| named(from_rusqlite(error)))?;
+    configure(&connection, options, role).map_err(named)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(PlainConnection::new(connection, hooks))
+}
+
+fn configure(connection: &Connection, options: &Options, role: Role) -> Result<()> {
+    // First of all, since every pragma after it may meet a lock.
+    connection
+        .busy_timeout(options.busy_timeout)
+        .map_err(from_rusqlite)?;
+    if !strict_strings(connection) {
+        return Err(Error::new(
+            ErrorKind::Options,
+            "SQLite did not switch off double-quoted texts",
+        ));
+    }
+    if role == Role::Writer {
+        prepare_file(connection, options)?;
+    }
+    for (name, value) in per_connection(options) {
+        set(connection, name, &value)?;
+    }
+    set(connection, "query_only", bool_of(role == Role::Reader))?;
+    connection
+        .busy_timeout(Duration::ZERO)
+        .map_err(from_rusqlite)
+}
+
+/// The pragmas of every connection. sqlx's connection gets the same.
+pub(in crate::engine) fn per_connection(options: &Options) -> [(&'static str, String); 7] {
+    let kib = (options.cache_size.0 / 1024).max(1);
+    let temp_store = match options.temp_store {
+        TempStore::Default => 0,
+        TempStore::File => 1,
+        TempStore::Memory => 2,
+    };
+    [
+        ("foreign_keys", "1".to_owned()),
+        (
+            "synchronous",
+            match options.synchronous.as_sql() {
+                "OFF" => "0",
+                "NORMAL" => "1",
+                _ => "2",
+            }
+            .to_owned(),
+        ),
+        ("cache_size", format!("-{kib}")),
+        ("mmap_size", options.mmap_size.0.to_string()),
+        ("temp_store", temp_store.to_string()),
+        ("journal_size_limit", options.journal_size_limit.0.to_string()),
+        // The writer's thread checkpoints; SQLite's own would do it inside of somebody's commit.
+        ("wal_autocheckpoint", "0".to_owned()),
+    ]
+}
+
+fn bool_of(on: bool) -> &'static str {
+    if on { "1" } else { "0" }
+}
+
+/// Sets a pragma and reads it back: SQLite ignores what it cannot do without a word.
+fn set(connection: &Connection, name: &str, value: &str) -> Result<()> {
+    connection
+        .pragma_update(None, name, value.parse::<i64>().unwrap_or_default())
+        .map_err(from_rusqlite)?;
+    let mut found: Option<i64> = None;
+    connection
+        .pragma_query(None, name, |row| {
+            found = Some(row.get(0)?);
+            Ok(())
+        })
+        .map_err(from_rusqlite)?;
+    // A build without memory mapping answers nothing, and maps nothing.
+    let is_set = match found {
+        Some(found) => found.to_string() == value || (name == "mmap_size" && found >= 0),
+        None => name == "mmap_size",
+    };
+    if is_set {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Options,
+        format!("PRAGMA {name} did not take effect"),
+    ))
+}
+
+/// The properties of the file: those of an empty one first, since WAL writes its first page.
+fn prepare_file(connection: &Connection, options: &Options) -> Result<()> {
+    if let Some(size) = options.page_size {
+        connection
+            .pragma_update(None, "page_size", size)
+            .map_err(from_rusqlite)?;
+    }
+    if options.auto_vacuum != AutoVacuum::None {
+        let mode = if options.auto_vacuum == AutoVacuum::Full { 1 } else { 2 };
+        connection
+            .pragma_update(None, "auto_vacuum", mode)
+            .map_err(from_rusqlite)?;
+    }
+    let began = std::time::Instant::now();
+    loop {
+        match switch_to_wal(connection) {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                return Err(Error::new(
+                    ErrorKind::Options,
+                    format!(
+                        "the journal mode stayed \"{mode}\": write-ahead logging needs a file, \
+                         and a file system with shared memory (no in-memory database, no network share)"
+                    ),
+                ));
+            }
+            // Two processes that open a new file at once: the busy handler is not asked where waiting could
+            // deadlock, so one of them is told BUSY at once. The other has it in WAL mode in a moment.
+            Err(error)
+                if error.kind() == ErrorKind::Busy && began.elapsed() < options.busy_timeout =>
+            {
+                std::thread::sleep(jitter(Duration::from_millis(5)));
+            }
+            Err(error) => return Err(error.with_waited(began.elapsed())),
+        }
+    }
+}
+
+fn switch_to_wal(connection: &Connection) -> Result<String> {
+    let mode = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, String>(0))
+            .map_err(from_rusqlite)
+    };
+    // Asking takes no lock; switching does, even where nothing is left to switch.
+    let present = mode("PRAGMA journal_mode")?;
+    if present == "wal" {
+        return Ok(present);
+    }
+    mode("PRAGMA journal_mode = WAL")
+}
+
+/// Up to twice this long, at random: two that wait for each other do not wait in step.
+pub(in crate::engine) fn jitter(around: Duration) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new().hash_one(0_u8) % 1000;
+    around.mul_f64(0.2 + 1.8 * f64::from(u32::try_from(random).unwrap_or_default()) / 1000.0)
+}
+
+/// A value on its way to SQLite, borrowed.
+pub(in crate::engine) struct Bound<'a>(pub(in crate::engine) &'a Value);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            Value::Null => ToSqlOutput::Owned(OwnedValue::Null),
+            Value::Integer(value) => ToSqlOutput::Owned(OwnedValue::Integer(*value)),
+            Value::Real(value) => ToSqlOutput::Owned(OwnedValue::Real(*value)),
+            Value::Text(value) => ToSqlOutput::Borrowed(SqliteRef::Text(value.as_bytes())),
+            Value::Blob(value) => ToSqlOutput::Borrowed(SqliteRef::Blob(value)),
+        })
+    }
+}
+
+/// A row that SQLite is at.
+pub(in crate::engine) struct PresentRow<'a, 'b>(pub(in crate::engine) &'a rusqlite::Row<'b>);
+
+impl Row for PresentRow<'_, '_> {
+    fn value(&self, index: usize) -> ValueRef<'_> {
+        match self.0.get_ref(index) {
+            Ok(SqliteRef::Integer(value)) => ValueRef::Integer(value),
+            Ok(SqliteRef::Real(value)) => ValueRef::Real(value),
+            Ok(SqliteRef::Text(value)) => ValueRef::Text(value),
+            Ok(SqliteRef::Blob(value)) => ValueRef::Blob(value),
+            Ok(SqliteRef::Null) | Err(_) => ValueRef::Null,
+        }
+    }
+}
+
+/// Binds the arguments, no more and no fewer than the statement takes: SQLite would read NULL for a missing one.
+pub(in crate::engine) fn bind<'a>(
+    statement: &mut rusqlite::CachedStatement<'_>,
+    args: impl ExactSizeIterator<Item = &'a Value>,
+) -> Result<()> {
+    let (given, expected) = (args.len(), statement.parameter_count());
+    if given != expected {
+        return Err(from_rusqlite(rusqlite::Error::InvalidParameterCount(
+            given, expected,
+        )));
+    }
+    for (index, value) in args.enumerate() {
+        statement
+            .raw_bind_parameter(index + 1, Bound(value))
+            .map_err(from_rusqlite)?;
+    }
+    Ok(())
+}
+
+/// Runs a statement without arguments and results, kept prepared.
+pub(in crate::engine) fn execute(connection: &Connection, sql: &'static str) -> Result<()> {
+    let run = || connection.prepare_cached(sql)?.raw_execute();
+    match run() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(from_rusqlite(error).with_statement(sql)),
+    }
+}

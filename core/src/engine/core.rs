@@ -1,0 +1,122 @@
+//! What one open file consists of, shared by all its handles.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
+
+use tokio::sync::Semaphore;
+
+use crate::{
+    engine::{
+        checkpoint::Checkpointer,
+        gate::InlineGate,
+        hooks::{Authorizer, WalSize, Watch},
+        options::{Execution, Location, Options, Synchronous},
+        pool::Pool,
+        slot::{End, Slot},
+        threads::Threads,
+        writer::{Answer, Writer, lead},
+    },
+    error::{Error, ErrorKind},
+    observe::Counters,
+    sql::Batch,
+};
+
+/// One database file in this process.
+#[derive(Debug)]
+pub(in crate::engine) struct Core {
+    pub(in crate::engine) slot: Arc<Slot<Batch, Answer>>,
+    pub(in crate::engine) writer: Mutex<Option<Writer>>,
+    /// Of the connection for exclusive transactions.
+    pub(in crate::engine) authorizer: Arc<Authorizer>,
+    pub(in crate::engine) watch: Arc<Watch>,
+    pub(in crate::engine) wal_size: Arc<WalSize>,
+    pub(in crate::engine) pool: Arc<Pool>,
+    pub(in crate::engine) gate: InlineGate,
+    pub(in crate::engine) threads: Threads,
+    pub(in crate::engine) checkpointer: Checkpointer,
+    pub(in crate::engine) capacity: Option<Arc<Semaphore>>,
+    pub(in crate::engine) counters: Counters,
+    pub(in crate::engine) options: Options,
+    /// Set before the last handle's threads are told to end.
+    pub(in crate::engine) closing: AtomicBool,
+    /// Last, so that a temporary folder is removed after the connections are closed.
+    pub(in crate::engine) location: Location,
+}
+
+/// The writer, while a lease is held.
+pub(in crate::engine) struct WriterGuard<'a>(MutexGuard<'a, Option<Writer>>);
+
+impl std::ops::Deref for WriterGuard<'_> {
+    type Target = Writer;
+
+    #[allow(
+        clippy::expect_used,
+        reason = "the writer is taken out only by close, which holds the last lease"
+    )]
+    fn deref(&self) -> &Writer {
+        self.0.as_ref().expect("no lease is given after close")
+    }
+}
+
+impl std::ops::DerefMut for WriterGuard<'_> {
+    #[allow(
+        clippy::expect_used,
+        reason = "the writer is taken out only by close, which holds the last lease"
+    )]
+    fn deref_mut(&mut self) -> &mut Writer {
+        self.0.as_mut().expect("no lease is given after close")
+    }
+}
+
+impl Core {
+    /// The writer. To be called by whoever holds the slot's lease.
+    pub(in crate::engine) fn writer(&self) -> WriterGuard<'_> {
+        WriterGuard(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether short statements run on the task that asks.
+    pub(in crate::engine) fn runs_inline(&self) -> bool {
+        self.options.execution == Execution::Inline
+    }
+
+    /// Whether a commit waits for the disk, and so does not run on a task.
+    pub(in crate::engine) fn commit_waits_for_disk(&self) -> bool {
+        self.options.synchronous == Synchronous::Full
+    }
+
+    /// The writer's thread: leads where tasks should not, ends pauses, takes over what was left lying.
+    pub(in crate::engine) fn run_writer_thread(self: &Arc<Self>) -> std::io::Result<()> {
+        let slot = Arc::clone(&self.slot);
+        // Weak: the last handle's drop ends the thread, not the other way round.
+        let core = Arc::downgrade(self);
+        std::thread::Builder::new()
+            .name("anabranch-writer".to_owned())
+            .spawn(move || {
+                while let Some(task) = slot.next_on_thread() {
+                    let Some(core) = core.upgrade() else { return };
+                    if task.taken_over {
+                        core.counters.taken_over.add(1);
+                    }
+                    lead(&core, task.lease);
+                }
+            })
+            .map(drop)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.slot.end(End::Closed);
+        self.checkpointer.end();
+    }
+}
+
+/// Why nothing is written any more.
+pub(in crate::engine) fn ended(end: End) -> Error {
+    match end {
+        End::Closed => Error::new(ErrorKind::Closed, "the database was closed"),
+        End::Poisoned => Error::new(
+            ErrorKind::Poisoned,
+            "the library failed while it held the writer: open the database anew",
+        ),
+    }
+}

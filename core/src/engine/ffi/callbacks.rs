@@ -1,0 +1,154 @@
+//! SQLite's callbacks, handed on to safe code.
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_void},
+    ptr::null_mut,
+    sync::Arc,
+};
+
+use libsqlite3_sys as sqlite;
+
+use crate::engine::{
+    ffi::guarded,
+    hooks::{Action, Authorizer, Progress, WalSize, Watch},
+};
+
+/// Who listens to a connection. The connection's owner keeps it for as long as the connection is open.
+#[derive(Debug, Clone, Default)]
+pub(in crate::engine) struct Hooks {
+    /// Told of each changed row.
+    pub(in crate::engine) watch: Option<Arc<Watch>>,
+    /// Told of each commit.
+    pub(in crate::engine) wal_size: Option<Arc<WalSize>>,
+    /// Asked now and then whether to go on.
+    pub(in crate::engine) progress: Option<Arc<Progress>>,
+    /// Asked what a statement may do.
+    pub(in crate::engine) authorizer: Option<Arc<Authorizer>>,
+}
+
+impl Hooks {
+    /// Registers the listeners on a connection.
+    ///
+    /// # Safety
+    ///
+    /// `db` is open and not in use by another thread (invariant 1), and `self` outlives it (invariant 2).
+    pub(super) unsafe fn install(&self, db: *mut sqlite::sqlite3) {
+        // SAFETY: invariants 1 and 2, as this function's contract says; each pointer is to the type that its
+        // callback reads.
+        unsafe {
+            if let Some(watch) = &self.watch {
+                sqlite::sqlite3_update_hook(db, Some(row_changed), context(watch));
+            }
+            if let Some(wal_size) = &self.wal_size {
+                sqlite::sqlite3_wal_hook(db, Some(committed), context(wal_size));
+            }
+            if let Some(progress) = &self.progress {
+                sqlite::sqlite3_progress_handler(
+                    db,
+                    Progress::STEPS,
+                    Some(shall_stop),
+                    context(progress),
+                );
+            }
+            if let Some(authorizer) = &self.authorizer {
+                sqlite::sqlite3_set_authorizer(db, Some(may), context(authorizer));
+            }
+        }
+    }
+
+    /// Registers no listeners any more.
+    ///
+    /// # Safety
+    ///
+    /// `db` is open and not in use by another thread (invariant 1).
+    pub(super) unsafe fn remove(db: *mut sqlite::sqlite3) {
+        // SAFETY: invariant 1, as this function's contract says.
+        unsafe {
+            sqlite::sqlite3_update_hook(db, None, null_mut());
+            sqlite::sqlite3_wal_hook(db, None, null_mut());
+            sqlite::sqlite3_progress_handler(db, 0, None, null_mut());
+            sqlite::sqlite3_set_authorizer(db, None, null_mut());
+        }
+    }
+}
+
+fn context<T>(listener: &Arc<T>) -> *mut c_void {
+    Arc::as_ptr(listener).cast_mut().cast()
+}
+
+unsafe extern "C" fn row_changed(
+    watch: *mut c_void,
+    operation: c_int,
+    _database: *const c_char,
+    table: *const c_char,
+    rowid: i64,
+) {
+    guarded((), || {
+        // SAFETY: invariant 2; the hook was registered with a pointer to a `Watch`.
+        let watch = unsafe { &*watch.cast::<Watch>() };
+        // SAFETY: invariant 4.
+        let table = unsafe { CStr::from_ptr(table) };
+        if operation != sqlite::SQLITE_DELETE {
+            watch.row_changed(table.to_bytes(), rowid);
+        }
+    });
+}
+
+unsafe extern "C" fn committed(
+    wal_size: *mut c_void,
+    _db: *mut sqlite::sqlite3,
+    _database: *const c_char,
+    frames: c_int,
+) -> c_int {
+    guarded((), || {
+        // SAFETY: invariant 2; the hook was registered with a pointer to a `WalSize`.
+        unsafe { &*wal_size.cast::<WalSize>() }.committed(frames.unsigned_abs());
+    });
+    sqlite::SQLITE_OK
+}
+
+unsafe extern "C" fn shall_stop(progress: *mut c_void) -> c_int {
+    // SAFETY: invariant 2; the handler was registered with a pointer to a `Progress`.
+    let stop = guarded(true, || unsafe { &*progress.cast::<Progress>() }.shall_stop());
+    c_int::from(stop)
+}
+
+unsafe extern "C" fn may(
+    authorizer: *mut c_void,
+    action: c_int,
+    first: *const c_char,
+    second: *const c_char,
+    database: *const c_char,
+    _inner: *const c_char,
+) -> c_int {
+    let allowed = guarded(false, || {
+        // SAFETY: invariant 2; the authorizer was registered with a pointer to an `Authorizer`.
+        let authorizer = unsafe { &*authorizer.cast::<Authorizer>() };
+        // SAFETY: invariant 4, for each of the three.
+        let (first, second, database) = unsafe { (text(first), text(second), text(database)) };
+        authorizer.allows(&Action {
+            code: action,
+            first,
+            second,
+            database,
+        })
+    });
+    if allowed {
+        sqlite::SQLITE_OK
+    } else {
+        sqlite::SQLITE_DENY
+    }
+}
+
+/// The text at `text`, if there is one.
+///
+/// # Safety
+///
+/// `text` is null or NUL-terminated, and valid for `'a` (invariant 4).
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and by this function's contract NUL-terminated.
+    unsafe { CStr::from_ptr(text) }.to_str().ok()
+}

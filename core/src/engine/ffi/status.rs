@@ -1,0 +1,67 @@
+//! Questions that rusqlite does not ask SQLite.
+
+use std::{ffi::c_int, ptr::null_mut};
+
+use libsqlite3_sys as sqlite;
+use rusqlite::Connection;
+
+/// Whether the open transaction has deferred foreign keys that point at nothing. RELEASE does not look at them;
+/// COMMIT of the whole group would, and fail.
+pub(in crate::engine) fn has_deferred_violations(connection: &Connection) -> bool {
+    let (mut current, mut highest) = (0, 0);
+    // SAFETY: invariant 1: the borrowed connection is open and not in use elsewhere.
+    let result = unsafe {
+        sqlite::sqlite3_db_status(
+            connection.handle(),
+            sqlite::SQLITE_DBSTATUS_DEFERRED_FKS,
+            &raw mut current,
+            &raw mut highest,
+            0,
+        )
+    };
+    result == sqlite::SQLITE_OK && current != 0
+}
+
+/// A number that changes whenever this connection's view of the file moves: with each commit of its own, and
+/// when a new transaction finds that somebody else committed.
+pub(in crate::engine) fn data_version(connection: &Connection) -> u32 {
+    let mut version: u32 = 0;
+    // SAFETY: invariant 1; SQLITE_FCNTL_DATA_VERSION writes one `unsigned int`.
+    unsafe {
+        sqlite::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            sqlite::SQLITE_FCNTL_DATA_VERSION,
+            (&raw mut version).cast(),
+        );
+    }
+    version
+}
+
+/// Whether the connection still holds a snapshot: a statement that was not reset, or an open transaction.
+pub(in crate::engine) fn is_reading(connection: &Connection) -> bool {
+    // SAFETY: invariant 1.
+    let state = unsafe { sqlite::sqlite3_txn_state(connection.handle(), c"main".as_ptr()) };
+    state != sqlite::SQLITE_TXN_NONE
+}
+
+/// Makes `"nosuch"` an error, where SQLite would take a name that it does not know for a text.
+pub(in crate::engine) fn strict_strings(connection: &Connection) -> bool {
+    [
+        sqlite::SQLITE_DBCONFIG_DQS_DML,
+        sqlite::SQLITE_DBCONFIG_DQS_DDL,
+    ]
+    .into_iter()
+    .all(|option| {
+        // SAFETY: invariant 1; these options take an int and a pointer that may be null.
+        let result = unsafe {
+            sqlite::sqlite3_db_config(
+                connection.handle(),
+                option,
+                0 as c_int,
+                null_mut::<c_int>(),
+            )
+        };
+        result == sqlite::SQLITE_OK
+    })
+}

@@ -1,0 +1,13 @@
+//! What SQLite tells us, or asks us, while statements run: rows changed, commits, progress, permission.
+
+mod authorizer;
+mod progress;
+mod wal_size;
+mod watch;
+
+pub(in crate::engine) use self::{
+    authorizer::{Action, Authorizer},
+    progress::{Progress, Run},
+    wal_size::WalSize,
+    watch::{Mark, Watch},
+};

@@ -1,0 +1,164 @@
+//! What raw statements may not do inside of a transaction of ours, and what to use instead.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use libsqlite3_sys as sqlite;
+
+/// Judges the statements of a connection that applications send raw SQL to.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Authorizer {
+    ours: AtomicBool,
+    denied: Mutex<Option<&'static str>>,
+}
+
+/// What a statement is about to do, in SQLite's terms.
+#[derive(Debug)]
+pub(in crate::engine) struct Action<'a> {
+    pub(in crate::engine) code: i32,
+    pub(in crate::engine) first: Option<&'a str>,
+    pub(in crate::engine) second: Option<&'a str>,
+    pub(in crate::engine) database: Option<&'a str>,
+}
+
+/// Pragmas that only look, or whose effect ends with the transaction or is undone with it.
+const PRAGMAS: &[&str] = &[
+    "application_id",
+    "collation_list",
+    "compile_options",
+    "database_list",
+    "data_version",
+    "defer_foreign_keys",
+    "foreign_key_check",
+    "foreign_key_list",
+    "freelist_count",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "module_list",
+    "page_count",
+    "pragma_list",
+    "quick_check",
+    "schema_version",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
+];
+
+impl Authorizer {
+    /// Runs statements of our own, which may do anything.
+    pub(in crate::engine) fn ours<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.ours.store(true, Ordering::Relaxed);
+        let result = run();
+        self.ours.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// Why the last statement was denied, if it was.
+    pub(in crate::engine) fn take_denied(&self) -> Option<&'static str> {
+        self.denied
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Whether a statement may do this.
+    pub(in crate::engine) fn allows(&self, action: &Action<'_>) -> bool {
+        if self.ours.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some(reason) = refusal(action) else {
+            return true;
+        };
+        *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        false
+    }
+}
+
+fn refusal(action: &Action<'_>) -> Option<&'static str> {
+    match action.code {
+        sqlite::SQLITE_TRANSACTION => Some(
+            "BEGIN, COMMIT and ROLLBACK belong to the transaction at hand: return from the closure to end it, \
+             or use commit() and rollback()",
+        ),
+        sqlite::SQLITE_SAVEPOINT => Some(
+            "savepoints in raw SQL would end those of the library: use tx.savepoint() instead",
+        ),
+        sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => Some(
+            "ATTACH and DETACH do not work inside of a transaction: open the other file as a Database of its own",
+        ),
+        sqlite::SQLITE_CREATE_TEMP_INDEX
+        | sqlite::SQLITE_CREATE_TEMP_TABLE
+        | sqlite::SQLITE_CREATE_TEMP_TRIGGER
+        | sqlite::SQLITE_CREATE_TEMP_VIEW
+        | sqlite::SQLITE_DROP_TEMP_INDEX
+        | sqlite::SQLITE_DROP_TEMP_TABLE
+        | sqlite::SQLITE_DROP_TEMP_TRIGGER
+        | sqlite::SQLITE_DROP_TEMP_VIEW => Some(
+            "temporary objects would stay behind on the writer's connection: use a common table expression \
+             (WITH), or an ordinary table",
+        ),
+        sqlite::SQLITE_CREATE_VTABLE if action.database == Some("temp") => {
+            Some("temporary objects would stay behind on the writer's connection: use an ordinary table")
+        }
+        sqlite::SQLITE_PRAGMA => {
+            let name = action.first.unwrap_or_default();
+            let is_in = |list: &[&str]| list.iter().any(|known| known.eq_ignore_ascii_case(name));
+            let reads = action.second.is_none() && !is_in(ACTS_WITHOUT_VALUE);
+            (!reads && !is_in(PRAGMAS)).then_some(
+                "this pragma would change the writer's connection for everybody: set it with the options at open, \
+                 or use checkpoint() or vacuum() of the database",
+            )
+        }
+        _ => None,
+    }
+}
+
+/// Pragmas that do something even without a value.
+const ACTS_WITHOUT_VALUE: &[&str] = &[
+    "incremental_vacuum",
+    "optimize",
+    "shrink_memory",
+    "wal_checkpoint",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pragma<'a>(name: &'a str, value: Option<&'a str>) -> Action<'a> {
+        Action {
+            code: sqlite::SQLITE_PRAGMA,
+            first: Some(name),
+            second: value,
+            database: None,
+        }
+    }
+
+    #[test]
+    fn pragmas_that_write_are_denied_with_a_reason() {
+        let authorizer = Authorizer::default();
+        assert!(!authorizer.allows(&pragma("synchronous", Some("OFF"))));
+        assert!(authorizer.take_denied().is_some());
+        assert!(!authorizer.allows(&pragma("wal_checkpoint", None)));
+    }
+
+    #[test]
+    fn pragmas_that_read_are_allowed() {
+        let authorizer = Authorizer::default();
+        assert!(authorizer.allows(&pragma("synchronous", None)));
+        assert!(authorizer.allows(&pragma("table_info", Some("orders"))));
+        assert!(authorizer.take_denied().is_none());
+    }
+
+    #[test]
+    fn our_own_statements_are_not_judged() {
+        let authorizer = Authorizer::default();
+        assert!(authorizer.ours(|| authorizer.allows(&pragma("synchronous", Some("OFF")))));
+    }
+}

@@ -1,0 +1,163 @@
+//! Which rows the writer's statements touch, whoever wrote the SQL.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Listens to the update hook of the writer's connections, for the tables that matter: those with integer keys
+/// that the writer gives out, and those that are stamped with a commit number.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Watch {
+    tables: Mutex<Vec<WatchedTable>>,
+}
+
+#[derive(Debug)]
+struct WatchedTable {
+    name: Box<str>,
+    /// The column of the commit number.
+    stamped: Option<Box<str>>,
+    /// The largest rowid seen; `None` until it was read from the table.
+    highest: Option<i64>,
+    /// The rows of a stamped table that the present unit touched.
+    touched: Vec<i64>,
+}
+
+/// How far a savepoint reached.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Mark(Vec<usize>);
+
+/// The rows of one table that wait for their commit number.
+#[derive(Debug)]
+pub(in crate::engine) struct Touched {
+    pub(in crate::engine) table: Box<str>,
+    pub(in crate::engine) column: Box<str>,
+    pub(in crate::engine) rowids: Vec<i64>,
+}
+
+impl Watch {
+    /// A row was inserted or updated.
+    pub(in crate::engine) fn row_changed(&self, table: &[u8], rowid: i64) {
+        let mut tables = self.lock();
+        let Some(watched) = tables.iter_mut().find(|watched| watched.name.as_bytes() == table)
+        else {
+            return;
+        };
+        watched.highest = watched.highest.map(|highest| highest.max(rowid));
+        // A unit that touches a row twice does so back to back, mostly; the rest is sorted out later.
+        if watched.stamped.is_some() && watched.touched.last() != Some(&rowid) {
+            watched.touched.push(rowid);
+        }
+    }
+
+    /// Stamps rows of this table from now on.
+    pub(in crate::engine) fn stamp(&self, table: &str, column: &str) {
+        entry(&mut self.lock(), table).stamped = Some(column.into());
+    }
+
+    /// The next integer key of a table; `highest` reads the largest one from the table when it is not known.
+    pub(in crate::engine) fn next_key<E>(
+        &self,
+        table: &str,
+        highest: impl FnOnce() -> Result<i64, E>,
+    ) -> Result<Option<i64>, E> {
+        let known = entry(&mut self.lock(), table).highest;
+        // Not under the lock: reading runs SQLite, which may call back.
+        let highest = known.map_or_else(highest, Ok)?;
+        let next = highest.max(0).checked_add(1);
+        entry(&mut self.lock(), table).highest = next.or(Some(highest));
+        Ok(next)
+    }
+
+    /// Another process, or another connection, wrote: what is known of the largest keys is out of date.
+    pub(in crate::engine) fn forget_keys(&self) {
+        for table in self.lock().iter_mut() {
+            table.highest = None;
+        }
+    }
+
+    /// How many rows were touched so far, for [`Watch::rewind`].
+    pub(in crate::engine) fn mark(&self) -> Mark {
+        Mark(self.lock().iter().map(|table| table.touched.len()).collect())
+    }
+
+    /// What was done since the mark was undone: those rows need no number.
+    pub(in crate::engine) fn rewind(&self, mark: &Mark) {
+        for (index, table) in self.lock().iter_mut().enumerate() {
+            table.touched.truncate(mark.0.get(index).copied().unwrap_or(0));
+        }
+    }
+
+    /// Takes the rows that the present unit touched.
+    pub(in crate::engine) fn take_touched(&self) -> Vec<Touched> {
+        let mut taken = Vec::new();
+        for table in self.lock().iter_mut() {
+            if let Some(column) = &table.stamped
+                && !table.touched.is_empty()
+            {
+                let mut rowids = std::mem::take(&mut table.touched);
+                rowids.sort_unstable();
+                rowids.dedup();
+                taken.push(Touched {
+                    table: table.name.clone(),
+                    column: column.clone(),
+                    rowids,
+                });
+            }
+        }
+        taken
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<WatchedTable>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn entry<'a>(tables: &'a mut Vec<WatchedTable>, name: &str) -> &'a mut WatchedTable {
+    let index = tables
+        .iter()
+        .position(|watched| &*watched.name == name)
+        .unwrap_or_else(|| {
+            tables.push(WatchedTable {
+                name: name.into(),
+                stamped: None,
+                highest: None,
+                touched: Vec::new(),
+            });
+            tables.len() - 1
+        });
+    &mut tables[index]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_follow_the_largest_one_seen() {
+        let watch = Watch::default();
+        let next = || watch.next_key("orders", || Ok::<_, ()>(7));
+        assert_eq!(next(), Ok(Some(8)));
+        watch.row_changed(b"orders", 100);
+        assert_eq!(next(), Ok(Some(101)));
+        watch.forget_keys();
+        assert_eq!(next(), Ok(Some(8)));
+    }
+
+    #[test]
+    fn negative_keys_are_no_start() {
+        let watch = Watch::default();
+        assert_eq!(watch.next_key("t", || Ok::<_, ()>(-5)), Ok(Some(1)));
+    }
+
+    #[test]
+    fn only_stamped_tables_are_collected_each_row_once() {
+        let watch = Watch::default();
+        watch.stamp("orders", "seq");
+        for rowid in [2, 1, 2] {
+            watch.row_changed(b"orders", rowid);
+            watch.row_changed(b"customers", rowid);
+        }
+        let touched = watch.take_touched();
+        assert_eq!(touched.len(), 1);
+        assert_eq!(touched[0].rowids, [1, 2]);
+        assert!(watch.take_touched().is_empty());
+    }
+}

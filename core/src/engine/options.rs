@@ -1,0 +1,192 @@
+//! How a database is opened, and how its writer works.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// When SQLite waits until what it wrote has reached the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Synchronous {
+    /// Never. A crash of the machine may damage the file; a crash of the application does not.
+    Off,
+    /// At checkpoints. A crash of the machine may lose the last commits, but damages nothing; a crash of the
+    /// application loses nothing.
+    #[default]
+    Normal,
+    /// At each commit: what was acknowledged survives a power cut. Saves that wait together share one sync.
+    Full,
+}
+
+impl Synchronous {
+    pub(in crate::engine) const fn as_sql(self) -> &'static str {
+        match self {
+            Self::Off => "OFF",
+            Self::Normal => "NORMAL",
+            Self::Full => "FULL",
+        }
+    }
+}
+
+/// Where SQLite keeps temporary tables and sorters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TempStore {
+    /// As SQLite was compiled: in files.
+    #[default]
+    Default,
+    /// In files.
+    File,
+    /// In memory.
+    Memory,
+}
+
+/// Whether a new database keeps track of free pages so that it can shrink. Has no effect on one that has tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AutoVacuum {
+    /// The file does not shrink but by VACUUM.
+    #[default]
+    None,
+    /// It shrinks at each commit.
+    Full,
+    /// It shrinks on request.
+    Incremental,
+}
+
+/// Where statements of the typed API run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Execution {
+    /// What is short runs on the task that asks, without a switch of threads; what may be long on threads of the
+    /// library. Saves with [`Synchronous::Full`] always run on the writer's thread.
+    #[default]
+    Inline,
+    /// Everything runs on threads of the library. Slower, but no SQLite call ever delays another task.
+    Threaded,
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// None.
+    pub const ZERO: Self = Self(0);
+
+    /// So many times 1,024 bytes.
+    #[must_use]
+    pub const fn kib(count: u64) -> Self {
+        Self(count.saturating_mul(1024))
+    }
+
+    /// So many times 1,048,576 bytes.
+    #[must_use]
+    pub const fn mib(count: u64) -> Self {
+        Self(count.saturating_mul(1024 * 1024))
+    }
+}
+
+/// Everything that can be chosen at open. The builder of the database sets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) create: bool,
+    pub(crate) synchronous: Synchronous,
+    pub(crate) busy_timeout: Duration,
+    pub(crate) queue_timeout: Duration,
+    pub(crate) wal_autocheckpoint: u32,
+    pub(crate) journal_size_limit: Bytes,
+    pub(crate) write_queue_capacity: Option<usize>,
+    pub(crate) cache_size: Bytes,
+    pub(crate) mmap_size: Bytes,
+    pub(crate) temp_store: TempStore,
+    pub(crate) page_size: Option<u32>,
+    pub(crate) auto_vacuum: AutoVacuum,
+    pub(crate) readers: usize,
+    pub(crate) execution: Execution,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create: true,
+            synchronous: Synchronous::default(),
+            busy_timeout: Duration::from_secs(30),
+            queue_timeout: Duration::from_secs(60),
+            wal_autocheckpoint: 1000,
+            journal_size_limit: Bytes::mib(64),
+            write_queue_capacity: None,
+            cache_size: Bytes::mib(16),
+            mmap_size: Bytes::ZERO,
+            temp_store: TempStore::default(),
+            page_size: None,
+            auto_vacuum: AutoVacuum::default(),
+            readers: 8,
+            execution: Execution::default(),
+        }
+    }
+}
+
+impl Options {
+    /// Refuses what SQLite would ignore or misread.
+    pub(in crate::engine) fn check(&self) -> Result<()> {
+        let millis = i32::MAX.unsigned_abs().into();
+        let checks: [(&str, bool, &str); 8] = [
+            (
+                "busy_timeout",
+                self.busy_timeout.as_millis() <= millis,
+                "is at most 24 days",
+            ),
+            (
+                "queue_timeout",
+                !self.queue_timeout.is_zero() && self.queue_timeout.as_millis() <= millis,
+                "is more than zero and at most 24 days",
+            ),
+            (
+                "wal_autocheckpoint",
+                (1..=1_000_000).contains(&self.wal_autocheckpoint),
+                "is between 1 and 1,000,000 pages: without checkpoints the log would grow for ever",
+            ),
+            (
+                "write_queue_capacity",
+                self.write_queue_capacity != Some(0),
+                "is at least 1: leave it out for a queue without bounds",
+            ),
+            (
+                "cache_size",
+                (Bytes::kib(64)..=Bytes::mib(1024 * 1024)).contains(&self.cache_size),
+                "is between 64 KiB and 1 TiB",
+            ),
+            (
+                "mmap_size",
+                i64::try_from(self.mmap_size.0).is_ok(),
+                "is at most 2^63 - 1 bytes",
+            ),
+            (
+                "page_size",
+                self.page_size
+                    .is_none_or(|size| size.is_power_of_two() && (512..=65536).contains(&size)),
+                "is a power of two between 512 and 65,536",
+            ),
+            (
+                "readers",
+                (1..=1000).contains(&self.readers),
+                "is between 1 and 1,000",
+            ),
+        ];
+        for (option, is_right, rule) in checks {
+            if !is_right {
+                return Err(Error::new(
+                    ErrorKind::Options,
+                    format!("the option {option} {rule}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a path leads to, worked out before SQLite opens it.
+#[derive(Debug, Clone)]
+pub(crate) struct Location {
+    /// Absolute, links resolved.
+    pub(crate) path: PathBuf,
+    /// Removed when the database is closed.
+    pub(crate) temporary: Option<std::sync::Arc<tempfile::TempDir>>,
+}

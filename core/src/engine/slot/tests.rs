@@ -1,0 +1,1 @@
+//! The slot under shuttle.

@@ -1,0 +1,202 @@
+//! SQLite's result codes as kinds of our error.
+
+use std::borrow::Cow;
+
+use libsqlite3_sys as sqlite;
+
+use crate::error::{Error, ErrorKind};
+
+/// The kind for an extended result code.
+pub(in crate::engine) fn kind(code: i32) -> ErrorKind {
+    match code {
+        sqlite::SQLITE_BUSY_SNAPSHOT => return ErrorKind::BusySnapshot,
+        sqlite::SQLITE_CONSTRAINT_UNIQUE
+        | sqlite::SQLITE_CONSTRAINT_PRIMARYKEY
+        | sqlite::SQLITE_CONSTRAINT_ROWID => return ErrorKind::Unique,
+        sqlite::SQLITE_CONSTRAINT_FOREIGNKEY => return ErrorKind::ForeignKey,
+        sqlite::SQLITE_CONSTRAINT_NOTNULL => return ErrorKind::NotNull,
+        sqlite::SQLITE_CONSTRAINT_CHECK => return ErrorKind::Check,
+        sqlite::SQLITE_IOERR_NOMEM => return ErrorKind::OutOfMemory,
+        _ => {}
+    }
+    match code & 0xff {
+        sqlite::SQLITE_BUSY => ErrorKind::Busy,
+        sqlite::SQLITE_LOCKED => ErrorKind::Locked,
+        sqlite::SQLITE_FULL => ErrorKind::Full,
+        sqlite::SQLITE_READONLY => ErrorKind::ReadOnly,
+        sqlite::SQLITE_CANTOPEN => ErrorKind::CannotOpen,
+        sqlite::SQLITE_CORRUPT => ErrorKind::Corrupt,
+        sqlite::SQLITE_NOTADB => ErrorKind::NotADatabase,
+        sqlite::SQLITE_IOERR => ErrorKind::Io,
+        sqlite::SQLITE_NOMEM => ErrorKind::OutOfMemory,
+        sqlite::SQLITE_TOOBIG => ErrorKind::TooBig,
+        sqlite::SQLITE_INTERRUPT => ErrorKind::Interrupted,
+        sqlite::SQLITE_CONSTRAINT => ErrorKind::Constraint,
+        sqlite::SQLITE_AUTH => ErrorKind::Refused,
+        // PROTOCOL: a race over the log's locks that SQLite gave up on; like BUSY, it passes.
+        sqlite::SQLITE_PROTOCOL => ErrorKind::Busy,
+        _ => ErrorKind::Statement,
+    }
+}
+
+/// What the kind means for whoever reads the message.
+fn advice(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::Busy => "another process holds the write lock",
+        ErrorKind::BusySnapshot => {
+            "another commit came between this transaction's read and its write; run it again from its start"
+        }
+        ErrorKind::Full => "the disk is full: nothing was written; make room and try again",
+        ErrorKind::ReadOnly => "the database can only be read",
+        ErrorKind::Corrupt => "the file is damaged: stop writing, and restore a backup",
+        ErrorKind::NotADatabase => "the file is no SQLite database, or it is encrypted",
+        ErrorKind::Io => "the operating system could not read or write the file or its -wal and -shm",
+        _ => return None,
+    })
+}
+
+/// Our error for SQLite's code and message.
+pub(in crate::engine) fn from_code(code: i32, message: &str) -> Error {
+    let kind = kind(code);
+    let text = match advice(kind) {
+        Some(advice) => Cow::Borrowed(advice),
+        None => Cow::Owned(message.to_owned()),
+    };
+    let error = Error::new(kind, text).with_code(code);
+    // "UNIQUE constraint failed: orders.item, orders.day" names the columns.
+    match message.split_once("constraint failed: ") {
+        Some((_, columns)) if matches!(kind, ErrorKind::Unique | ErrorKind::NotNull) => {
+            with_columns(error, columns)
+        }
+        _ => error,
+    }
+}
+
+fn with_columns(error: Error, columns: &str) -> Error {
+    let mut table = None;
+    let mut names = Vec::new();
+    for column in columns.split(", ") {
+        let Some((owner, name)) = column.split_once('.') else {
+            return error;
+        };
+        table = Some(owner.to_owned());
+        names.push(name);
+    }
+    match table {
+        Some(table) => error.with_table(table).with_column(names.join(", ")),
+        None => error,
+    }
+}
+
+/// Our error for rusqlite's.
+pub(in crate::engine) fn from_rusqlite(error: rusqlite::Error) -> Error {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, ref message) => {
+            let text = message
+                .clone()
+                .unwrap_or_else(|| failure.to_string());
+            from_code(failure.extended_code, &text).with_source(error)
+        }
+        rusqlite::Error::SqlInputError {
+            error: failure,
+            ref msg,
+            ..
+        } => from_code(failure.extended_code, msg).with_source(error),
+        rusqlite::Error::InvalidParameterCount(given, expected) => Error::new(
+            ErrorKind::Statement,
+            format!("the statement takes {expected} arguments, {given} were given"),
+        ),
+        other => Error::new(ErrorKind::Statement, other.to_string()).with_source(other),
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    /// Classifies what a raw query met, so that `?` works inside of `db.write`.
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(database) => {
+                let code = database
+                    .code()
+                    .and_then(|code| code.parse::<i32>().ok())
+                    .unwrap_or(sqlite::SQLITE_ERROR);
+                let message = database.message().to_owned();
+                if kind(code) == ErrorKind::Refused {
+                    return Self::new(ErrorKind::Refused, message)
+                        .with_code(code)
+                        .with_source(error);
+                }
+                from_code(code, &message).with_source(error)
+            }
+            sqlx::Error::RowNotFound => {
+                Self::new(ErrorKind::NotFound, "the query returned no row").with_source(error)
+            }
+            sqlx::Error::Decode(_)
+            | sqlx::Error::ColumnDecode { .. }
+            | sqlx::Error::TypeNotFound { .. } => {
+                Self::new(ErrorKind::Decode, error.to_string()).with_source(error)
+            }
+            sqlx::Error::Encode(_) => {
+                Self::new(ErrorKind::Value, error.to_string()).with_source(error)
+            }
+            sqlx::Error::Io(_) => Self::new(ErrorKind::Io, error.to_string()).with_source(error),
+            sqlx::Error::WorkerCrashed => {
+                Self::new(ErrorKind::Poisoned, error.to_string()).with_source(error)
+            }
+            _ => Self::new(ErrorKind::Statement, error.to_string()).with_source(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_that_an_application_can_act_on_has_its_kind() {
+        for (code, expected) in [
+            (sqlite::SQLITE_BUSY, ErrorKind::Busy),
+            (sqlite::SQLITE_BUSY_RECOVERY, ErrorKind::Busy),
+            (sqlite::SQLITE_BUSY_SNAPSHOT, ErrorKind::BusySnapshot),
+            (sqlite::SQLITE_BUSY_TIMEOUT, ErrorKind::Busy),
+            (sqlite::SQLITE_LOCKED, ErrorKind::Locked),
+            (sqlite::SQLITE_LOCKED_SHAREDCACHE, ErrorKind::Locked),
+            (sqlite::SQLITE_FULL, ErrorKind::Full),
+            (sqlite::SQLITE_READONLY, ErrorKind::ReadOnly),
+            (sqlite::SQLITE_READONLY_DIRECTORY, ErrorKind::ReadOnly),
+            (sqlite::SQLITE_READONLY_DBMOVED, ErrorKind::ReadOnly),
+            (sqlite::SQLITE_CANTOPEN, ErrorKind::CannotOpen),
+            (sqlite::SQLITE_CANTOPEN_ISDIR, ErrorKind::CannotOpen),
+            (sqlite::SQLITE_CORRUPT, ErrorKind::Corrupt),
+            (sqlite::SQLITE_CORRUPT_INDEX, ErrorKind::Corrupt),
+            (sqlite::SQLITE_NOTADB, ErrorKind::NotADatabase),
+            (sqlite::SQLITE_IOERR, ErrorKind::Io),
+            (sqlite::SQLITE_IOERR_FSYNC, ErrorKind::Io),
+            (sqlite::SQLITE_IOERR_SHMMAP, ErrorKind::Io),
+            (sqlite::SQLITE_NOMEM, ErrorKind::OutOfMemory),
+            (sqlite::SQLITE_TOOBIG, ErrorKind::TooBig),
+            (sqlite::SQLITE_INTERRUPT, ErrorKind::Interrupted),
+            (sqlite::SQLITE_CONSTRAINT_UNIQUE, ErrorKind::Unique),
+            (sqlite::SQLITE_CONSTRAINT_PRIMARYKEY, ErrorKind::Unique),
+            (sqlite::SQLITE_CONSTRAINT_FOREIGNKEY, ErrorKind::ForeignKey),
+            (sqlite::SQLITE_CONSTRAINT_NOTNULL, ErrorKind::NotNull),
+            (sqlite::SQLITE_CONSTRAINT_CHECK, ErrorKind::Check),
+            (sqlite::SQLITE_CONSTRAINT_TRIGGER, ErrorKind::Constraint),
+            (sqlite::SQLITE_CONSTRAINT_DATATYPE, ErrorKind::Constraint),
+            (sqlite::SQLITE_AUTH, ErrorKind::Refused),
+            (sqlite::SQLITE_PROTOCOL, ErrorKind::Busy),
+            (sqlite::SQLITE_ERROR, ErrorKind::Statement),
+        ] {
+            assert_eq!(kind(code), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_constraint_names_its_columns() {
+        let error = from_code(
+            sqlite::SQLITE_CONSTRAINT_UNIQUE,
+            "UNIQUE constraint failed: orders.item, orders.day",
+        );
+        assert_eq!(error.table(), Some("orders"));
+        assert_eq!(error.column(), Some("item, day"));
+    }
+}

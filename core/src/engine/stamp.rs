@@ -1,0 +1,100 @@
+//! Commit numbers: one for each transaction that touches a stamped table, in commit order.
+//!
+//! The number comes from a one-row table that only the writer updates, inside of the transaction, at its end:
+//! so it is undone with it, and there is no gap that a reader could fall into. Which tables are stamped is
+//! written in the file, so that every process that writes through this library knows it from the start.
+
+use rusqlite::Connection;
+
+use crate::{
+    engine::{hooks::Watch, sqlite_error::from_rusqlite},
+    error::Result,
+    sql::Identifier,
+};
+
+/// The tables of the library's own.
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS anabranch_sequence (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        last INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO anabranch_sequence (id, last) VALUES (1, 0) ON CONFLICT DO NOTHING;
+    CREATE TABLE IF NOT EXISTS anabranch_stamped (
+        table_name TEXT PRIMARY KEY NOT NULL,
+        column_name TEXT NOT NULL
+    ) STRICT;";
+
+/// Makes a table a stamped one. Part of the transaction that creates it.
+pub(in crate::engine) fn register(connection: &Connection, table: &str, column: &str) -> Result<()> {
+    connection.execute_batch(TABLES).map_err(from_rusqlite)?;
+    connection
+        .execute(
+            "INSERT INTO anabranch_stamped (table_name, column_name) VALUES (?1, ?2)
+             ON CONFLICT (table_name) DO UPDATE SET column_name = excluded.column_name",
+            (table, column),
+        )
+        .map_err(from_rusqlite)?;
+    Ok(())
+}
+
+/// Tells the watch which tables the file says are stamped, if the schema is another than `schema`.
+pub(in crate::engine) fn load(
+    connection: &Connection,
+    watch: &Watch,
+    schema: &mut Option<i64>,
+) -> Result<()> {
+    let mut load = || -> rusqlite::Result<()> {
+        let present = connection
+            .prepare_cached("PRAGMA schema_version")?
+            .query_row([], |row| row.get(0))?;
+        if *schema == Some(present) {
+            return Ok(());
+        }
+        let known: bool = connection.query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_stamped'",
+            [],
+            |row| row.get(0),
+        )?;
+        if !known {
+            *schema = Some(present);
+            return Ok(());
+        }
+        let mut statement =
+            connection.prepare("SELECT table_name, column_name FROM anabranch_stamped")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            watch.stamp(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?);
+        }
+        *schema = Some(present);
+        Ok(())
+    };
+    load().map_err(from_rusqlite)
+}
+
+/// Stamps the rows that the transaction, or the unit, touched; returns the number if there were any.
+pub(in crate::engine) fn stamp(connection: &Connection, watch: &Watch) -> Result<Option<i64>> {
+    let touched = watch.take_touched();
+    if touched.is_empty() {
+        return Ok(None);
+    }
+    let write = || -> rusqlite::Result<i64> {
+        let number = connection
+            .prepare_cached("UPDATE anabranch_sequence SET last = last + 1 RETURNING last")?
+            .query_row([], |row| row.get(0))?;
+        for table in &touched {
+            let mut statement = connection.prepare_cached(&format!(
+                "UPDATE {} SET {} = ?1 WHERE rowid = ?2",
+                Identifier(&table.table),
+                Identifier(&table.column)
+            ))?;
+            for rowid in &table.rowids {
+                statement.execute((number, rowid))?;
+            }
+        }
+        Ok(number)
+    };
+    let number = write().map_err(from_rusqlite)?;
+    // Stamping touched them again.
+    watch.take_touched();
+    Ok(Some(number))
+}

@@ -1,0 +1,219 @@
+//! What an exclusive transaction holds: the slot's lease and a connection. Neither is ever let go of with a
+//! transaction open.
+
+use std::{future::poll_fn, sync::Arc};
+
+use rusqlite::Connection;
+use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
+
+use crate::{
+    engine::{
+        block_on::block_on,
+        connection::{execute, per_connection},
+        core::{Core, ended},
+        ffi::{Hooks, MixedConnection, strict_strings},
+        hooks::Mark,
+        nested,
+        slot::{Label, Lease, Ticket},
+        sqlite_error::from_code,
+        submission::unserved_error,
+        writer::Answer,
+    },
+    error::{Error, ErrorKind, Result},
+    sql::Batch,
+};
+
+/// A lease and a connection, undone and given back when dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    core: Arc<Core>,
+    /// Both `None` once given back.
+    connection: Option<MixedConnection>,
+    lease: Option<Lease<Batch, Answer>>,
+}
+
+/// A place in the queue, given up when dropped.
+struct Queued<'a> {
+    core: &'a Arc<Core>,
+    ticket: Arc<Ticket<Batch, Answer>>,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.core.slot.withdraw(&self.ticket);
+    }
+}
+
+/// Waits for a turn. Cancel safe: dropped, the place in the queue is given up.
+pub(in crate::engine) async fn turn(
+    core: &Arc<Core>,
+    label: Label,
+) -> Result<Lease<Batch, Answer>> {
+    nested::refuse(Arc::as_ptr(core).addr())?;
+    let queued = Queued {
+        core,
+        ticket: core.slot.request_turn(label).map_err(ended)?,
+    };
+    poll_fn(|context| core.slot.poll_turn(&queued.ticket, context))
+        .await
+        .map_err(|unserved| unserved_error(&unserved))
+}
+
+impl Held {
+    /// Waits for the slot, and takes the connection, made at the first use.
+    pub(super) async fn acquire(core: &Arc<Core>, label: Label) -> Result<Self> {
+        let lease = turn(core, label).await?;
+        let kept = core.writer().mixed.take();
+        let connection = match kept {
+            Some(connection) => connection,
+            None => connect(core).await?,
+        };
+        Ok(Self {
+            core: Arc::clone(core),
+            connection: Some(connection),
+            lease: Some(lease),
+        })
+    }
+
+    /// The connection for typed statements.
+    pub(super) fn view(&mut self) -> Result<&Connection> {
+        self.connection
+            .as_mut()
+            .and_then(MixedConnection::view)
+            .ok_or_else(super::gone)
+    }
+
+    /// The connection for sqlx's queries.
+    pub(super) fn sqlx(&mut self) -> Option<&mut SqliteConnection> {
+        self.connection.as_mut().map(MixedConnection::sqlx)
+    }
+
+    /// Waits until sqlx's worker is idle; `stop` interrupts what it runs.
+    pub(super) async fn settle(&mut self, stop: bool) -> Result<()> {
+        let connection = self.connection.as_mut().ok_or_else(super::gone)?;
+        if stop {
+            connection.interrupt();
+        }
+        connection.settle().await.map_err(Error::from)
+    }
+
+    /// Gives both back after the transaction has ended.
+    pub(super) fn give_back(mut self) {
+        if let Some(connection) = self.connection.take() {
+            keep_if_ended(&self.core, connection);
+        }
+        self.lease = None;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (Some(connection), Some(lease)) = (self.connection.take(), self.lease.take()) else {
+            return;
+        };
+        let core = Arc::clone(&self.core);
+        core.counters.rolled_back.add(1);
+        lease.relabel(Label::new("the roll-back of a dropped transaction"));
+        let mut undo = Undo {
+            core,
+            connection: Some(connection),
+            _lease: lease,
+        };
+        let threads = Arc::clone(&self.core);
+        // Without a thread to be had the job is dropped right here, which does the same on this one.
+        if let Err(error) = threads.threads.run(move || undo.run()) {
+            tracing::error!(%error, "a dropped transaction was rolled back on the task that dropped it");
+        }
+    }
+}
+
+/// The end of a dropped transaction.
+struct Undo {
+    core: Arc<Core>,
+    connection: Option<MixedConnection>,
+    /// Passed on when all is done.
+    _lease: Lease<Batch, Answer>,
+}
+
+impl Undo {
+    fn run(&mut self) {
+        let Some(mut connection) = self.connection.take() else {
+            return;
+        };
+        connection.interrupt();
+        if let Err(error) = block_on(connection.settle()) {
+            tracing::error!(%error, "the connection of a dropped transaction is lost");
+            return;
+        }
+        if let Some(view) = connection.view()
+            && !view.is_autocommit()
+            && let Err(error) = self.core.authorizer.ours(|| execute(view, "ROLLBACK"))
+        {
+            tracing::error!(%error, "a dropped transaction could not be rolled back");
+        }
+        self.core.watch.rewind(&Mark::default());
+        keep_if_ended(&self.core, connection);
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        self.run();
+    }
+}
+
+/// Keeps a connection for the next transaction, unless SQLite says that one is still open on it.
+fn keep_if_ended(core: &Core, mut connection: MixedConnection) {
+    if connection.view().is_some_and(Connection::is_autocommit) {
+        let mut writer = core.writer();
+        writer.committed_elsewhere();
+        writer.mixed = Some(connection);
+    }
+}
+
+/// Opens the connection of exclusive transactions.
+async fn connect(core: &Core) -> Result<MixedConnection> {
+    let mut options = SqliteConnectOptions::new()
+        .filename(&core.location.path)
+        .create_if_missing(false)
+        .foreign_keys(true)
+        .busy_timeout(std::time::Duration::ZERO)
+        .statement_cache_capacity(128)
+        .thread_name(|number| format!("anabranch-sqlx-{number}"))
+        .disable_statement_logging();
+    let pragmas = per_connection(&core.options);
+    for (name, value) in &pragmas {
+        options = options.pragma(*name, value.clone());
+    }
+    let hooks = Hooks {
+        watch: Some(Arc::clone(&core.watch)),
+        wal_size: Some(Arc::clone(&core.wal_size)),
+        progress: None,
+        authorizer: Some(Arc::clone(&core.authorizer)),
+    };
+    let mut connection = MixedConnection::connect(&options, hooks)
+        .await
+        .map_err(Error::from)?;
+    let view = connection
+        .view()
+        .ok_or_else(|| from_code(libsqlite3_sys::SQLITE_ERROR, "the connection is not idle"))?;
+    for (name, value) in &pragmas {
+        let found: rusqlite::Result<i64> = core
+            .authorizer
+            .ours(|| view.pragma_query_value(None, name, |row| row.get(0)));
+        let is_set = found.is_ok_and(|found| found.to_string() == *value) || *name == "mmap_size";
+        if !is_set {
+            return Err(Error::new(
+                ErrorKind::Options,
+                format!("PRAGMA {name} did not take effect"),
+            ));
+        }
+    }
+    if !strict_strings(view) {
+        return Err(Error::new(
+            ErrorKind::Options,
+            "SQLite did not switch off double-quoted texts",
+        ));
+    }
+    Ok(connection)
+}

@@ -1,0 +1,208 @@
+//! `&mut *tx` as sqlx's `Executor`: any SQL of the application, in this transaction.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_core::{future::BoxFuture, stream::BoxStream};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use sqlx::{
+    Either, Sqlite, SqliteConnection,
+    error::{DatabaseError, ErrorKind as SqlxErrorKind},
+    sqlite::{SqliteQueryResult, SqliteRow, SqliteStatement, SqliteTypeInfo},
+};
+use sqlx_core::{
+    describe::Describe,
+    executor::{Execute, Executor},
+    sql_str::SqlStr,
+};
+
+use crate::{
+    engine::{hooks::Authorizer, transaction::Transaction},
+    error::{Error, ErrorKind},
+};
+
+type Step = Result<Either<SqliteQueryResult, SqliteRow>, sqlx::Error>;
+
+/// What a raw query uses of the transaction.
+struct Raw<'c> {
+    connection: &'c mut SqliteConnection,
+    unfinished: &'c mut bool,
+    authorizer: Arc<Authorizer>,
+}
+
+impl Transaction {
+    /// Makes sure that the transaction is open, and lends what a raw query needs.
+    async fn raw(&mut self) -> Result<Raw<'_>, sqlx::Error> {
+        if self.unfinished || self.state != super::State::Open {
+            self.ready().await.map_err(to_sqlx)?;
+        }
+        let authorizer = Arc::clone(&self.core.authorizer);
+        authorizer.take_denied();
+        let connection = self
+            .held
+            .as_mut()
+            .and_then(super::Held::sqlx)
+            .ok_or_else(|| to_sqlx(super::gone()))?;
+        // Until it has ended well: it may be dropped at any await, or fail and take the transaction along.
+        self.unfinished = true;
+        Ok(Raw {
+            connection,
+            unfinished: &mut self.unfinished,
+            authorizer,
+        })
+    }
+}
+
+impl<'c> Executor<'c> for &'c mut Transaction {
+    type Database = Sqlite;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Step>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Sqlite>,
+    {
+        let begun = async move {
+            let raw = self.raw().await?;
+            Ok::<_, sqlx::Error>(Steps {
+                steps: raw.connection.fetch_many(query),
+                unfinished: raw.unfinished,
+                authorizer: raw.authorizer,
+            })
+        };
+        stream::once(begun).try_flatten().boxed()
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(
+        self,
+        query: E,
+    ) -> BoxFuture<'e, Result<Option<SqliteRow>, sqlx::Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Sqlite>,
+    {
+        Box::pin(async move {
+            let raw = self.raw().await?;
+            let row = raw
+                .connection
+                .fetch_optional(query)
+                .await
+                .map_err(|error| explain(error, &raw.authorizer))?;
+            *raw.unfinished = false;
+            Ok(row)
+        })
+    }
+
+    fn prepare_with<'e>(
+        self,
+        sql: SqlStr,
+        parameters: &[SqliteTypeInfo],
+    ) -> BoxFuture<'e, Result<SqliteStatement, sqlx::Error>>
+    where
+        'c: 'e,
+    {
+        let parameters = parameters.to_vec();
+        Box::pin(async move {
+            let raw = self.raw().await?;
+            let statement = raw
+                .connection
+                .prepare_with(sql, &parameters)
+                .await
+                .map_err(|error| explain(error, &raw.authorizer))?;
+            *raw.unfinished = false;
+            Ok(statement)
+        })
+    }
+
+    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<Describe<Sqlite>, sqlx::Error>>
+    where
+        'c: 'e,
+    {
+        Box::pin(async move {
+            let raw = self.raw().await?;
+            let described = raw
+                .connection
+                .describe(sql)
+                .await
+                .map_err(|error| explain(error, &raw.authorizer))?;
+            *raw.unfinished = false;
+            Ok(described)
+        })
+    }
+}
+
+/// The steps of a raw query; remembers whether it came to its end.
+struct Steps<'e> {
+    steps: BoxStream<'e, Step>,
+    unfinished: &'e mut bool,
+    authorizer: Arc<Authorizer>,
+}
+
+impl stream::Stream for Steps<'_> {
+    type Item = Step;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Step>> {
+        let step = std::task::ready!(self.steps.poll_next_unpin(context));
+        if step.is_none() {
+            *self.unfinished = false;
+        }
+        Poll::Ready(step.map(|step| step.map_err(|error| explain(error, &self.authorizer))))
+    }
+}
+
+/// Says why a statement was denied, where SQLite only says "not authorized".
+fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
+    match authorizer.take_denied() {
+        Some(reason) => sqlx::Error::Database(Box::new(Denied(reason))),
+        None => error,
+    }
+}
+
+fn to_sqlx(error: Error) -> sqlx::Error {
+    match error.kind() {
+        ErrorKind::TransactionEnded => sqlx::Error::Protocol(error.to_string()),
+        _ => sqlx::Error::Configuration(Box::new(error)),
+    }
+}
+
+/// A statement that the library refuses.
+#[derive(Debug)]
+struct Denied(&'static str);
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Denied {}
+
+impl DatabaseError for Denied {
+    fn message(&self) -> &str {
+        self.0
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        Some(libsqlite3_sys::SQLITE_AUTH.to_string().into())
+    }
+
+    fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+        self
+    }
+
+    fn kind(&self) -> SqlxErrorKind {
+        SqlxErrorKind::Other
+    }
+}

@@ -1,0 +1,364 @@
+//! The writer: applies what waits in the queue, many saves in one SQLite transaction.
+//!
+//! A group is `BEGIN IMMEDIATE`, then for each save `SAVEPOINT`, its batch, its checks, `RELEASE` (or
+//! `ROLLBACK TO`), then one `COMMIT`; only then is anybody answered. Nobody waits for a group to fill: it is what
+//! came while the one before was written. A save that is alone needs no savepoint.
+//!
+//! Whoever leads the slot runs this: a task that saves, or the writer's thread. See [`crate::engine::slot`].
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+
+use crate::{
+    engine::{
+        apply::{Numbering, apply},
+        connection::{Role, execute, jitter, open},
+        core::Core,
+        ffi::{Hooks, MixedConnection, PlainConnection, data_version},
+        hooks::{Mark, Watch},
+        slot::{End, Lease, Running},
+        stamp,
+    },
+    error::{Error, ErrorKind, Result},
+    sql::{Batch, Receipt, Refusal},
+};
+
+/// What the writer makes of a batch.
+pub(in crate::engine) type Answer = Result<Receipt, Refusal>;
+
+/// The most saves in one commit.
+const MOST_IN_GROUP: usize = 256;
+/// How long one leader goes on before it hands the slot to the next.
+const LEAD: Duration = Duration::from_millis(2);
+/// After another process committed: for how long the writer makes room for it, how often, and how long.
+const MAKE_ROOM_FOR: Duration = Duration::from_secs(1);
+const MAKE_ROOM_EVERY: u32 = 10;
+const ROOM: Duration = Duration::from_millis(1);
+/// Around this long the writer waits before it tries again what another process kept it from.
+const BUSY_PAUSE: Duration = Duration::from_millis(2);
+
+/// The connections that write. Whoever holds the slot's lease locks it, so the lock is never contended.
+#[derive(Debug)]
+pub(in crate::engine) struct Writer {
+    connection: PlainConnection,
+    /// The connection of exclusive transactions, while none is open.
+    pub(in crate::engine) mixed: Option<MixedConnection>,
+    hooks: Hooks,
+    watch: Arc<Watch>,
+    /// The schema's version when the stamped tables were last looked up.
+    schema: Option<i64>,
+    /// The connection's data version after its last commit.
+    seen: u32,
+    /// Whether an exclusive transaction committed since.
+    committed_elsewhere: bool,
+    foreign_commit: Option<Instant>,
+    in_a_row: u32,
+}
+
+/// A save in the hands of the writer.
+type Save = Running<Batch, Answer>;
+
+impl Writer {
+    pub(in crate::engine) fn new(
+        connection: PlainConnection,
+        hooks: Hooks,
+        watch: Arc<Watch>,
+    ) -> Result<Self> {
+        let mut schema = None;
+        stamp::load(&connection, &watch, &mut schema)?;
+        Ok(Self {
+            seen: data_version(&connection),
+            connection,
+            mixed: None,
+            hooks,
+            watch,
+            schema,
+            committed_elsewhere: false,
+            foreign_commit: None,
+            in_a_row: 0,
+        })
+    }
+
+    /// The connection, for work under the slot that is no save.
+    pub(in crate::engine) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(in crate::engine) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// An exclusive transaction ended.
+    pub(in crate::engine) fn committed_elsewhere(&mut self) {
+        self.committed_elsewhere = true;
+    }
+
+    /// After BEGIN IMMEDIATE: whether somebody else committed since this connection did.
+    pub(in crate::engine) fn look_around(&mut self, core: &Core) -> Result<()> {
+        if data_version(&self.connection) == self.seen {
+            return Ok(());
+        }
+        self.watch.forget_keys();
+        if !std::mem::take(&mut self.committed_elsewhere) {
+            core.counters.foreign_commits.add(1);
+            self.foreign_commit = Some(Instant::now());
+        }
+        stamp::load(&self.connection, &self.watch, &mut self.schema)
+    }
+
+    /// An exclusive transaction began, on the other connection: what this one knows may be out of date.
+    pub(in crate::engine) fn begun_elsewhere(&mut self, connection: &Connection) -> Result<()> {
+        self.watch.forget_keys();
+        stamp::load(connection, &self.watch, &mut self.schema)
+    }
+
+    /// Commits, and remembers what the file looks like then.
+    pub(in crate::engine) fn commit(&mut self, core: &Core) -> Result<()> {
+        let committed = commit(&self.connection);
+        self.seen = data_version(&self.connection);
+        if committed.is_err() {
+            self.end_transaction(core);
+        }
+        committed
+    }
+
+    /// Makes sure that no transaction is open, whatever happened: SQLite is asked, not a counter.
+    pub(in crate::engine) fn end_transaction(&mut self, core: &Core) {
+        self.watch.rewind(&Mark::default());
+        if self.connection.is_autocommit() {
+            return;
+        }
+        let rolled_back = execute(&self.connection, "ROLLBACK");
+        if rolled_back.is_ok() && self.connection.is_autocommit() {
+            return;
+        }
+        tracing::error!("the writer's transaction could not be rolled back; its connection is opened anew");
+        match open(
+            &core.location.path,
+            &core.options,
+            Role::Writer,
+            self.hooks.clone(),
+        ) {
+            Ok(connection) => {
+                self.connection = connection;
+                self.watch.forget_keys();
+                self.seen = data_version(&self.connection);
+            }
+            Err(error) => {
+                tracing::error!(%error, "the writer could not be opened anew");
+                core.slot.end(End::Poisoned);
+            }
+        }
+    }
+
+    /// Whether another process should get its turn now.
+    fn makes_room(&mut self) -> bool {
+        self.in_a_row += 1;
+        if self.in_a_row < MAKE_ROOM_EVERY {
+            return false;
+        }
+        self.in_a_row = 0;
+        self.foreign_commit
+            .is_some_and(|commit| commit.elapsed() < MAKE_ROOM_FOR)
+    }
+
+    /// Applies saves together; returns those that could not begin since another process holds the lock.
+    fn group(&mut self, core: &Core, saves: Vec<Save>) -> Vec<Save> {
+        match self.begin(core) {
+            Ok(true) => {}
+            Ok(false) => return saves,
+            Err(error) => {
+                fail_all(core, saves, &error);
+                return Vec::new();
+            }
+        }
+        match <[Save; 1]>::try_from(saves) {
+            Ok([save]) => {
+                self.alone(core, save);
+                Vec::new()
+            }
+            Err(saves) => self.together(core, saves),
+        }
+    }
+
+    /// BEGIN IMMEDIATE; false if another process is in the way.
+    fn begin(&mut self, core: &Core) -> Result<bool> {
+        match execute(&self.connection, "BEGIN IMMEDIATE") {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                core.counters.busy.add(1);
+                self.foreign_commit = Some(Instant::now());
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        let looked = self.look_around(core);
+        if looked.is_err() {
+            self.end_transaction(core);
+        }
+        looked.map(|()| true)
+    }
+
+    /// The one save of the open transaction.
+    fn alone(&mut self, core: &Core, save: Save) {
+        let Some(batch) = save.unit() else { return };
+        let applied = apply(&self.connection, &self.watch, batch, Numbering::Now);
+        let answer = match applied {
+            Ok(receipt) => match self.commit(core) {
+                Ok(()) => {
+                    core.counters.group(1);
+                    Ok(receipt)
+                }
+                Err(error) => Err(Refusal::Whole(error)),
+            },
+            Err(refusal) => {
+                self.end_transaction(core);
+                Err(refusal)
+            }
+        };
+        if answer.is_err() {
+            core.counters.refused.add(1);
+        }
+        save.answer(answer);
+    }
+
+    /// The saves of the open transaction, a savepoint each.
+    fn together(&mut self, core: &Core, saves: Vec<Save>) -> Vec<Save> {
+        let mut applied: Vec<(Save, Answer)> = Vec::with_capacity(saves.len());
+        let mut saves = saves.into_iter();
+        while let Some(save) = saves.next() {
+            let Some(batch) = save.unit() else { continue };
+            let answer = in_savepoint(&self.connection, &self.watch, batch, Numbering::Now);
+            if !self.connection.is_autocommit() {
+                applied.push((save, answer));
+                continue;
+            }
+            // ON CONFLICT ROLLBACK, RAISE(ROLLBACK), a full disk: the whole transaction is gone, and with it what
+            // the neighbours did. They run again, each alone; the culprit has its answer.
+            self.end_transaction(core);
+            core.counters.refused.add(1);
+            save.answer(answer);
+            let again = applied.into_iter().map(|(save, _)| save).chain(saves);
+            return self.one_by_one(core, again.collect());
+        }
+        let committed = self.commit(core);
+        match committed {
+            Ok(()) => {
+                let good = applied.iter().filter(|(_, answer)| answer.is_ok()).count();
+                core.counters.group(good);
+                core.counters.refused.add((applied.len() - good) as u64);
+                for (save, answer) in applied {
+                    save.answer(answer);
+                }
+            }
+            Err(error) => fail_all(core, applied.into_iter().map(|(save, _)| save), &error),
+        }
+        Vec::new()
+    }
+
+    fn one_by_one(&mut self, core: &Core, saves: Vec<Save>) -> Vec<Save> {
+        let mut waiting = Vec::new();
+        for save in saves {
+            waiting.extend(self.group(core, vec![save]));
+        }
+        waiting
+    }
+}
+
+/// Leads: applies what is queued, group by group, and passes the slot on.
+pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
+    let began = Instant::now();
+    loop {
+        let saves = lease.take_units(MOST_IN_GROUP);
+        if saves.is_empty() {
+            return;
+        }
+        let mut writer = core.writer();
+        let group = catch_unwind(AssertUnwindSafe(|| writer.group(core, saves)));
+        let waiting = match group {
+            Ok(waiting) => waiting,
+            Err(panic) => {
+                core.slot.end(End::Poisoned);
+                tracing::error!("the writer panicked; the database takes no more writes");
+                drop(panic);
+                return;
+            }
+        };
+        if !waiting.is_empty() {
+            drop(writer);
+            let late = lease.put_back(waiting, jitter(BUSY_PAUSE), core.options.busy_timeout);
+            for (save, waited) in late {
+                core.counters.refused.add(1);
+                save.answer(Err(Refusal::Whole(busy(waited))));
+            }
+            return;
+        }
+        if writer.makes_room() {
+            drop(writer);
+            lease.pause(ROOM);
+            return;
+        }
+        drop(writer);
+        if began.elapsed() > LEAD {
+            return;
+        }
+    }
+}
+
+/// Another process held the lock for all of the busy timeout.
+pub(in crate::engine) fn busy(waited: Duration) -> Error {
+    Error::new(
+        ErrorKind::Busy,
+        "another process held the write lock for longer than busy_timeout: nothing was written",
+    )
+    .with_waited(waited)
+}
+
+/// Applies a batch in a savepoint of the open transaction, and undoes it on an error.
+pub(in crate::engine) fn in_savepoint(
+    connection: &Connection,
+    watch: &Watch,
+    batch: &Batch,
+    numbering: Numbering,
+) -> Answer {
+    let mark = watch.mark();
+    execute(connection, "SAVEPOINT anabranch_save")?;
+    let answer = apply(connection, watch, batch, numbering);
+    if answer.is_err() {
+        watch.rewind(&mark);
+        if connection.is_autocommit() {
+            return answer;
+        }
+        execute(connection, "ROLLBACK TO anabranch_save")?;
+    }
+    execute(connection, "RELEASE anabranch_save")?;
+    answer
+}
+
+/// COMMIT; an I/O error leaves open whether it took place.
+pub(in crate::engine) fn commit(connection: &Connection) -> Result<()> {
+    execute(connection, "COMMIT").map_err(|error| {
+        if error.kind() == ErrorKind::Io {
+            let code = error.sqlite_code().unwrap_or_default();
+            return Error::new(
+                ErrorKind::OutcomeUnknown,
+                "the commit may or may not have taken place: look before trying again",
+            )
+            .with_code(code)
+            .with_source(error);
+        }
+        error
+    })
+}
+
+fn fail_all(core: &Core, saves: impl IntoIterator<Item = Save>, error: &Error) {
+    for save in saves {
+        core.counters.refused.add(1);
+        save.answer(Err(Refusal::Whole(error.copy())));
+    }
+}

@@ -1,0 +1,129 @@
+//! What the library counts about itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn raise(&self, to: u64) {
+        self.0.fetch_max(to, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counters of one engine.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) saves: Counter,
+    pub(crate) groups: Counter,
+    pub(crate) largest_group: Counter,
+    pub(crate) group_sizes: [Counter; 8],
+    pub(crate) refused: Counter,
+    pub(crate) transactions: Counter,
+    pub(crate) rolled_back: Counter,
+    pub(crate) busy: Counter,
+    pub(crate) foreign_commits: Counter,
+    pub(crate) reads_inline: Counter,
+    pub(crate) reads_threaded: Counter,
+    pub(crate) over_budget: Counter,
+    pub(crate) slow_inline: Counter,
+    pub(crate) checkpoints: Counter,
+    pub(crate) checkpoints_in_slot: Counter,
+    pub(crate) taken_over: Counter,
+}
+
+/// What one open database has done since it was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Saves that were committed.
+    pub saves: u64,
+    /// Commits that they took: saves that waited together share one.
+    pub groups: u64,
+    /// The most saves in one commit.
+    pub largest_group: u64,
+    /// How many commits had 1, 2, 3 to 4, 5 to 8, 9 to 16, 17 to 32, 33 to 64, and more saves.
+    pub group_sizes: [u64; 8],
+    /// Saves that were refused, by a conflict, a constraint or an error.
+    pub refused: u64,
+    /// Exclusive transactions that were committed.
+    pub transactions: u64,
+    /// Exclusive transactions that were rolled back, or dropped.
+    pub rolled_back: u64,
+    /// How often another process held the write lock when the writer wanted it.
+    pub busy: u64,
+    /// How often the writer found that another process had committed.
+    pub foreign_commits: u64,
+    /// Reads that ran on the task that asked.
+    pub reads_inline: u64,
+    /// Reads that ran on a thread.
+    pub reads_threaded: u64,
+    /// Reads that began inline and outgrew their budget.
+    pub over_budget: u64,
+    /// Inline calls that took over a millisecond.
+    pub slow_inline: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Checkpoints that had to hold the writer, so that the log could start anew.
+    pub checkpoints_in_slot: u64,
+    /// Saves that the writer's thread took over from a task that did not get to run.
+    pub taken_over: u64,
+}
+
+impl Counters {
+    /// A commit with this many saves.
+    pub(crate) fn group(&self, saves: usize) {
+        let saves = saves as u64;
+        self.saves.add(saves);
+        self.groups.add(1);
+        self.largest_group.raise(saves);
+        let class = (64 - saves.saturating_sub(1).leading_zeros()).min(7) as usize;
+        self.group_sizes[class].add(1);
+    }
+
+    /// The present counts.
+    pub(crate) fn read(&self) -> Statistics {
+        Statistics {
+            saves: self.saves.get(),
+            groups: self.groups.get(),
+            largest_group: self.largest_group.get(),
+            group_sizes: std::array::from_fn(|class| self.group_sizes[class].get()),
+            refused: self.refused.get(),
+            transactions: self.transactions.get(),
+            rolled_back: self.rolled_back.get(),
+            busy: self.busy.get(),
+            foreign_commits: self.foreign_commits.get(),
+            reads_inline: self.reads_inline.get(),
+            reads_threaded: self.reads_threaded.get(),
+            over_budget: self.over_budget.get(),
+            slow_inline: self.slow_inline.get(),
+            checkpoints: self.checkpoints.get(),
+            checkpoints_in_slot: self.checkpoints_in_slot.get(),
+            taken_over: self.taken_over.get(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn group_sizes_fall_into_their_classes() {
+        let counters = Counters::default();
+        for saves in [1, 2, 3, 4, 5, 64, 65, 1000] {
+            counters.group(saves);
+        }
+        assert_eq!(counters.read().group_sizes, [1, 1, 2, 1, 0, 0, 1, 2]);
+        assert_eq!(counters.read().largest_group, 1000);
+    }
+}
