@@ -1,8 +1,12 @@
 //! What a derive supplies about a struct: its table, and how it is written and read.
 
 mod column;
+#[doc(hidden)]
+pub mod demand;
 mod table;
 mod types;
+
+pub use anabranch_macros::{Entity, EntityEnum};
 
 pub use self::{
     column::{Column, CommitSeq},

@@ -137,6 +137,13 @@ pub trait ColumnType: Sized {
 }
 
 /// A [`ColumnType`] other than `Option`: what an `Option` may hold.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored in a column",
+    label = "not a column type",
+    note = "use i8 to i64, u8 to u32, bool, f32, f64, String, Vec<u8>, Uuid, a chrono type or serde_json::Value",
+    note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
+    note = "SQLite has no unsigned 64-bit integer: use i64, or a String for larger numbers"
+)]
 pub trait Scalar: ColumnType {}
 
 impl<T: Scalar> ColumnType for Option<T> {

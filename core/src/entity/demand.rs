@@ -1,0 +1,53 @@
+//! What a derive demands of a field's type beyond being storable; each trait is there for its message.
+
+use crate::{entity::CommitSeq, value::Key};
+
+/// The type of a `version` field.
+#[diagnostic::on_unimplemented(
+    message = "a version is an `i64`, not `{Self}`",
+    label = "change this to `i64`"
+)]
+pub trait VersionType {}
+
+impl VersionType for i64 {}
+
+/// The type of a `commit_seq` field.
+#[diagnostic::on_unimplemented(
+    message = "a commit_seq is a `CommitSeq`, not `{Self}`",
+    label = "change this to `anabranch::entity::CommitSeq`"
+)]
+pub trait CommitSeqType {}
+
+impl CommitSeqType for CommitSeq {}
+
+/// A type that can hold a key of type `K`, or none.
+#[diagnostic::on_unimplemented(
+    message = "a field of type `{Self}` cannot refer to a key of type `{K}`",
+    label = "change this to `{K}` or `Option<{K}>`",
+    note = "a field with `references` has the type of the other entity's key, or is an Option of it"
+)]
+pub trait ReferenceType<K> {}
+
+impl<K: Key> ReferenceType<K> for K {}
+impl<K: Key> ReferenceType<K> for Option<K> {}
+
+/// A type that can be NULL.
+#[diagnostic::on_unimplemented(
+    message = "a reference that is `SetNull` must be able to be NULL",
+    label = "change this to `Option<{Self}>`, or use another action"
+)]
+pub trait NullableType {}
+
+impl<T> NullableType for Option<T> {}
+
+/// Checked by the compiler alone.
+pub const fn version<T: VersionType>() {}
+
+/// Checked by the compiler alone.
+pub const fn commit_seq<T: CommitSeqType>() {}
+
+/// Checked by the compiler alone.
+pub const fn reference<K, T: ReferenceType<K>>() {}
+
+/// Checked by the compiler alone.
+pub const fn nullable<T: NullableType>() {}

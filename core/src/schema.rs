@@ -1,0 +1,133 @@
+//! Table definitions as SQL, and the order in which tables depend on each other.
+
+mod dependency;
+mod statement;
+
+pub use self::dependency::{Dependency, dependency_order};
+
+use std::collections::HashMap;
+
+use crate::{
+    entity::TableDef,
+    error::{Error, ErrorKind, Result},
+    schema::statement::{create_indexes, create_table, index_name},
+};
+
+/// Beginnings of names that are not the application's: SQLite's own tables, and this library's.
+const RESERVED_PREFIXES: [&str; 2] = ["sqlite_", "anabranch_"];
+
+/// The statements that create these tables and their indexes, as far as they do not exist; tables that are
+/// referred to come first.
+///
+/// An entity may be listed more than once. A reference to a table that is not listed is kept: the table may exist
+/// already, and SQLite looks for it only when rows are written.
+///
+/// # Errors
+///
+/// Kind [`ErrorKind::Model`]: two entities are for one table, two indexes would have one name, or a name is empty
+/// or reserved.
+pub fn create_tables(tables: &[&'static TableDef]) -> Result<Vec<String>> {
+    check_tables(tables)?;
+    let ordered = dependency_order(tables);
+    check_index_names(&ordered)?;
+    Ok(ordered
+        .iter()
+        .flat_map(|dependency| {
+            std::iter::once(create_table(dependency.table)).chain(create_indexes(dependency.table))
+        })
+        .collect())
+}
+
+/// SQLite compares names without regard to ASCII case; so does everything here.
+fn folded(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+fn check_tables(tables: &[&'static TableDef]) -> Result<()> {
+    let mut seen: HashMap<String, &TableDef> = HashMap::new();
+    for &table in tables {
+        check_names(table)?;
+        if let Some(other) = seen.insert(folded(table.name), table)
+            && !is_same(other, table)
+        {
+            return Err(model(
+                table,
+                format!(
+                    "two entities are for this table: {} and {}; give one of them another name with #[entity(table = ...)]",
+                    other.entity, table.entity
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether both are the definition of one entity: a constant has no address of its own, so what it says counts.
+fn is_same(one: &TableDef, other: &TableDef) -> bool {
+    std::ptr::eq(one, other)
+        || (one.entity == other.entity
+            && create_table(one) == create_table(other)
+            && create_indexes(one).eq(create_indexes(other)))
+}
+
+fn check_names(table: &TableDef) -> Result<()> {
+    if table.name.is_empty() {
+        return Err(model(
+            table,
+            format!("the table of {} has an empty name", table.entity),
+        ));
+    }
+    if table.columns.iter().any(|column| column.name.is_empty()) {
+        return Err(model(table, "a column has an empty name"));
+    }
+    for prefix in RESERVED_PREFIXES {
+        if folded(table.name).starts_with(prefix) {
+            return Err(model(
+                table,
+                format!("names that begin with {prefix} are reserved"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Tables and indexes share their names, and IF NOT EXISTS would pass over the second one without a word.
+fn check_index_names(tables: &[Dependency]) -> Result<()> {
+    let mut taken: HashMap<String, String> = tables
+        .iter()
+        .map(|it| {
+            (
+                folded(it.table.name),
+                format!("the table {}", it.table.name),
+            )
+        })
+        .collect();
+    for Dependency { table, .. } in tables {
+        for column in table.columns.iter().filter(|column| column.index) {
+            let name = index_name(table, column);
+            let index = format!("the index on {}.{}", table.name, column.name);
+            if let Some(other) = taken.insert(folded(&name), index) {
+                return Err(model(
+                    table,
+                    format!(
+                        "the index on {} would be named {name}, as {other} is",
+                        column.name
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn model(table: &TableDef, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    let error = Error::new(ErrorKind::Model, message);
+    if table.name.is_empty() {
+        error
+    } else {
+        error.with_table(table.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;
