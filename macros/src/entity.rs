@@ -123,7 +123,7 @@ fn check_roles(fields: &[Field], errors: &mut Errors) {
             errors.push(
                 &second.member,
                 format!(
-                    "an entity has one `{role}`: `{already}` is it already",
+                    "`{already}` is marked `{role}` already: an entity has one, remove the other",
                     role = role.as_str()
                 ),
             );

@@ -1,4 +1,6 @@
 //! What a derive demands of a field's type beyond being storable; each trait is there for its message.
+//!
+//! A derive names `MET` of the field's type, so that the compiler looks and, if need be, complains there.
 
 use crate::{entity::CommitSeq, value::Key};
 
@@ -7,8 +9,12 @@ use crate::{entity::CommitSeq, value::Key};
     message = "a version is an `i64`, not `{Self}`",
     label = "change this to `i64`"
 )]
-pub trait VersionType {}
+pub trait VersionType {
+    /// The demand is met.
+    const MET: () = ();
+}
 
+#[diagnostic::do_not_recommend]
 impl VersionType for i64 {}
 
 /// The type of a `commit_seq` field.
@@ -16,8 +22,12 @@ impl VersionType for i64 {}
     message = "a commit_seq is a `CommitSeq`, not `{Self}`",
     label = "change this to `anabranch::entity::CommitSeq`"
 )]
-pub trait CommitSeqType {}
+pub trait CommitSeqType {
+    /// The demand is met.
+    const MET: () = ();
+}
 
+#[diagnostic::do_not_recommend]
 impl CommitSeqType for CommitSeq {}
 
 /// A type that can hold a key of type `K`, or none.
@@ -26,9 +36,14 @@ impl CommitSeqType for CommitSeq {}
     label = "change this to `{K}` or `Option<{K}>`",
     note = "a field with `references` has the type of the other entity's key, or is an Option of it"
 )]
-pub trait ReferenceType<K> {}
+pub trait ReferenceType<K> {
+    /// The demand is met.
+    const MET: () = ();
+}
 
+#[diagnostic::do_not_recommend]
 impl<K: Key> ReferenceType<K> for K {}
+#[diagnostic::do_not_recommend]
 impl<K: Key> ReferenceType<K> for Option<K> {}
 
 /// A type that can be NULL.
@@ -36,18 +51,10 @@ impl<K: Key> ReferenceType<K> for Option<K> {}
     message = "a reference that is `SetNull` must be able to be NULL",
     label = "change this to `Option<{Self}>`, or use another action"
 )]
-pub trait NullableType {}
+pub trait NullableType {
+    /// The demand is met.
+    const MET: () = ();
+}
 
+#[diagnostic::do_not_recommend]
 impl<T> NullableType for Option<T> {}
-
-/// Checked by the compiler alone.
-pub const fn version<T: VersionType>() {}
-
-/// Checked by the compiler alone.
-pub const fn commit_seq<T: CommitSeqType>() {}
-
-/// Checked by the compiler alone.
-pub const fn reference<K, T: ReferenceType<K>>() {}
-
-/// Checked by the compiler alone.
-pub const fn nullable<T: NullableType>() {}

@@ -3,13 +3,13 @@
 //! All paths are absolute, nothing relies on a trait in scope, and the code is straight-line: reading a row is
 //! one struct expression with one value a column.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{Path, ext::IdentExt, spanned::Spanned};
+use syn::{Path, ext::IdentExt};
 
 use crate::entity::{
     Entity,
-    field::{Field, Form, Reference, Role},
+    field::{Field, Form, Reference, Role, at},
 };
 
 impl Entity {
@@ -92,9 +92,9 @@ impl Entity {
         let columns = self.fields.iter().map(|field| column(field, krate));
         let key = self.position(Role::Id).unwrap_or_default();
         let key_type = &self.fields[key].ty;
+        let origin = quote_spanned!(at(key_type)=> <#key_type as #krate::value::Key>::ORIGIN);
         let version = option(self.position(Role::Version));
         let commit_seq = option(self.position(Role::CommitSeq));
-        let origin = quote_spanned!(at(key_type)=> <#key_type as #krate::value::Key>::ORIGIN);
         quote! {
             const TABLE: &'static #krate::entity::TableDef = {
                 #(#demands)*
@@ -135,10 +135,10 @@ impl Entity {
             let (ty, member) = (&field.ty, &field.member);
             let value = match &field.form {
                 Form::Plain => quote_spanned!(at(ty)=> <#ty as #krate::value::ColumnType>::encode(&self.#member)),
-                Form::Json => quote_spanned!(at(ty)=> #krate::value::Json::<#ty>::encode_ref(&self.#member)),
+                Form::Json => quote_spanned!(at(ty)=> #krate::value::Json::encode_ref(&self.#member)),
                 Form::OptionalJson(ty) => quote_spanned! {at(ty)=>
                     match &self.#member {
-                        ::core::option::Option::Some(value) => #krate::value::Json::<#ty>::encode_ref(value),
+                        ::core::option::Option::Some(value) => #krate::value::Json::encode_ref(value),
                         ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Null),
                     }
                 },
@@ -218,26 +218,25 @@ impl Entity {
 
 /// What the compiler is to check of a field's type, with a message of ours if it is not so.
 fn demands(field: &Field, krate: &Path) -> TokenStream {
-    let ty = &field.ty;
-    let mut demands = TokenStream::new();
+    let mut wanted = Vec::new();
     match field.role {
-        Some(Role::Version) => {
-            demands.extend(quote_spanned!(at(ty)=> #krate::entity::demand::version::<#ty>();));
-        }
-        Some(Role::CommitSeq) => {
-            demands.extend(quote_spanned!(at(ty)=> #krate::entity::demand::commit_seq::<#ty>();));
-        }
+        Some(Role::Version) => wanted.push(quote!(VersionType)),
+        Some(Role::CommitSeq) => wanted.push(quote!(CommitSeqType)),
         Some(Role::Id) | None => {}
     }
     if let Some(reference) = &field.references {
         let entity = &reference.entity;
         let key = quote_spanned!(at(entity)=> <#entity as #krate::entity::Entity>::Key);
-        demands.extend(quote_spanned!(at(ty)=> #krate::entity::demand::reference::<#key, #ty>();));
+        wanted.push(quote!(ReferenceType<#key>));
         if reference.on_delete == "SetNull" || reference.on_update == "SetNull" {
-            demands.extend(quote_spanned!(at(ty)=> #krate::entity::demand::nullable::<#ty>();));
+            wanted.push(quote!(NullableType));
         }
     }
-    demands
+    let ty = &field.ty;
+    wanted
+        .iter()
+        .map(|demand| quote_spanned!(at(ty)=> let () = <#ty as #krate::entity::demand::#demand>::MET;))
+        .collect()
 }
 
 /// One `ColumnDef`.
@@ -301,9 +300,4 @@ fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
         || quote!(::core::option::Option::None),
         |value| quote!(::core::option::Option::Some(#value)),
     )
-}
-
-/// The place of the tokens, for messages; lints still see code that was not written by hand.
-fn at(tokens: &impl Spanned) -> Span {
-    tokens.span().resolved_at(Span::call_site())
 }

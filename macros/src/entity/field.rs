@@ -1,8 +1,10 @@
 //! A field of an entity: its column, its role, its reference.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
-use syn::{GenericArgument, Ident, LitStr, Path, PathArguments, Type, ext::IdentExt};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{
+    GenericArgument, Ident, LitStr, Path, PathArguments, Type, ext::IdentExt, spanned::Spanned,
+};
 
 use crate::{
     errors::Errors,
@@ -93,17 +95,25 @@ impl Field {
         };
         parsed.check_role(&settings, &mut found);
         parsed.check_index(&settings, &mut found);
+        if let (Some(json), Some(_)) = (settings.name("json"), &parsed.references) {
+            found.push(json, "a reference is stored as the key is: remove `json`");
+        }
         errors.take(found.finish(parsed))
     }
 
     /// What goes into `Column<_, T>`, and whose `ColumnType` is asked.
     pub(crate) fn column_type(&self, krate: &Path) -> TokenStream {
         let ty = &self.ty;
+        let json = |of: &Type| {
+            let krate = moved(krate, at(of));
+            quote_spanned!(at(of)=> #krate::value::Json<#of>)
+        };
         match &self.form {
             Form::Plain => quote!(#ty),
-            Form::Json => quote!(#krate::value::Json<#ty>),
-            Form::OptionalJson(ty) => {
-                quote!(::core::option::Option<#krate::value::Json<#ty>>)
+            Form::Json => json(ty),
+            Form::OptionalJson(of) => {
+                let json = json(of);
+                quote_spanned!(at(ty)=> ::core::option::Option<#json>)
             }
         }
     }
@@ -143,6 +153,22 @@ impl Field {
             errors.push(name, format!("{why}: remove `{redundant}`"));
         }
     }
+}
+
+/// The place of the tokens, for messages; lints still see code that was not written by hand.
+pub(crate) fn at(tokens: &impl Spanned) -> Span {
+    tokens.span().resolved_at(Span::call_site())
+}
+
+/// The same tokens at another place: a message about a type begins where the type's first token is.
+fn moved(tokens: impl ToTokens, to: Span) -> TokenStream {
+    let tokens = tokens.into_token_stream().into_iter();
+    tokens
+        .map(|mut token| {
+            token.set_span(to);
+            token
+        })
+        .collect()
 }
 
 fn form(ty: &Type, json: bool) -> Form {
