@@ -1,4 +1,8 @@
 //! What the derives promise: every field type survives the way to the database and back, whatever its name.
+#![allow(
+    clippy::unwrap_used,
+    reason = "an entity that cannot be written or read must fail the test"
+)]
 
 use anabranch::{
     entity::{self, Column, CommitSeq, Entity, EntityEnum, ForeignKeyAction},
@@ -374,7 +378,7 @@ mod hostile {
     }
 
     #[allow(deprecated, reason = "the field is there to be deprecated")]
-    pub(super) fn names(id: i64) -> Names {
+    pub(super) const fn names(id: i64) -> Names {
         Names {
             id,
             new: 1,

@@ -267,8 +267,8 @@ fn sqlite_takes_the_statements_twice() {
     );
 }
 
-#[test]
-fn sqlite_keeps_the_constraints() {
+/// One customer with one order, and a row of the table with hostile names.
+fn database_with_rows() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
     connection
         .execute_batch("PRAGMA foreign_keys = ON")
@@ -284,6 +284,12 @@ fn sqlite_keeps_the_constraints() {
              INSERT INTO \"a\"\"b\" (\"select\", \"order\", \"a\"\"b\", \"group\") VALUES ('k', 'text', 'k', x'00')",
         )
         .unwrap();
+    connection
+}
+
+#[test]
+fn sqlite_keeps_the_constraints() {
+    let connection = database_with_rows();
     let refused = |sql: &str| connection.execute_batch(sql).unwrap_err().to_string();
     for (statement, message) in [
         (
@@ -325,6 +331,11 @@ fn sqlite_keeps_the_constraints() {
             refused(statement)
         );
     }
+}
+
+#[test]
+fn deleting_a_customer_deletes_the_orders() {
+    let connection = database_with_rows();
     connection.execute_batch("DELETE FROM customers").unwrap();
     let left: i64 = connection
         .query_row("SELECT count(*) FROM orders", [], |row| row.get(0))
