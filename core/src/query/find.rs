@@ -1,9 +1,11 @@
 //! One entity by its key.
 
+use std::future::Future;
+
 use crate::{
     entity::{self, Entity},
     error::{Error, Result},
-    query::entity_sql::EntitySql,
+    query::{entity_sql::EntitySql, run},
     sql::{Executor, Read, Statement},
     value::{ColumnType, Row},
 };
@@ -21,23 +23,31 @@ use crate::{
 /// Nothing is changed; the answer is lost.
 #[allow(
     clippy::needless_pass_by_value,
-    reason = "a future that owns its key can go anywhere, and keys are small"
+    reason = "callers mostly have a key at hand, not a place to borrow it from"
 )]
-pub async fn find<'c, E: Entity>(executor: impl Executor<'c>, key: E::Key) -> Result<Option<E>> {
+pub fn find<'c, E: Entity>(
+    executor: impl Executor<'c>,
+    key: E::Key,
+) -> impl Future<Output = Result<Option<E>>> + Send {
+    run::read(executor, by_key::<E>(&key), |rows| {
+        Ok(rows.into_iter().next())
+    })
+}
+
+fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
     let rendered = EntitySql::of::<E>();
     let table = E::TABLE;
     let key = key
         .encode()
         .map_err(|error| Error::value(table.name, table.key_column().name, error))?;
-    let read = Read {
+    Ok(Read {
         statement: Statement {
             text: rendered.by_key.clone(),
             args: vec![key],
         },
         cost: rendered.row_cost,
         decode: decode_row::<E>,
-    };
-    Ok(executor.read(read).await?.pop())
+    })
 }
 
 /// [`entity::decode`], as a [`Read`] takes it.

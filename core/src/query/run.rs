@@ -1,8 +1,11 @@
 //! The ends of a query: what runs it, and what comes of it.
 
-use std::future;
+use std::{
+    future::{self, Future},
+    sync::Arc,
+};
 
-use futures_util::stream;
+use futures_util::{FutureExt as _, stream};
 
 use crate::{
     entity::Entity,
@@ -19,15 +22,22 @@ const SMALL_LIMIT: u64 = 100;
 ///
 /// Each of these fails with kind [`ErrorKind::Value`] if a value of a condition could not be stored in its column,
 /// with [`ErrorKind::Decode`] if a stored row does not fit the entity, and with whatever keeps the executor from
-/// reading. Dropping one of the futures changes nothing but that the answer is lost.
+/// reading.
 impl<E: Entity> Query<E> {
     /// Reads all rows.
     ///
     /// # Errors
     ///
     /// When the query is invalid, cannot run, or a row does not fit the entity.
-    pub async fn all<'c>(self, executor: impl Executor<'c>) -> Result<Vec<E>> {
-        executor.read(self.into_read()?).await
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn all<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Vec<E>>> + Send {
+        read(executor, self.into_read(), Ok)
     }
 
     /// Reads the first row, in the order asked for, if there is any.
@@ -35,9 +45,17 @@ impl<E: Entity> Query<E> {
     /// # Errors
     ///
     /// As [`Query::all`].
-    pub async fn first<'c>(self, executor: impl Executor<'c>) -> Result<Option<E>> {
-        let rows = self.at_most(1).all(executor).await?;
-        Ok(rows.into_iter().next())
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn first<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Option<E>>> + Send {
+        read(executor, self.at_most(1).into_read(), |rows| {
+            Ok(rows.into_iter().next())
+        })
     }
 
     /// Reads the only row.
@@ -46,18 +64,22 @@ impl<E: Entity> Query<E> {
     ///
     /// Kind [`ErrorKind::NotFound`] if there is none, [`ErrorKind::MoreThanOne`] if there are more; else as
     /// [`Query::all`].
-    pub async fn one<'c>(self, executor: impl Executor<'c>) -> Result<E> {
-        let read = self.at_most(2).into_read()?;
-        let text = read.statement.text.clone();
-        only(executor.read(read).await?)
-            .and_then(|row| {
-                row.ok_or_else(|| Error::new(ErrorKind::NotFound, "no row fulfils the conditions"))
-            })
-            .map_err(|error| {
-                error
-                    .with_table(E::TABLE.name)
-                    .with_statement(text.to_string())
-            })
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn one<'c>(self, executor: impl Executor<'c>) -> impl Future<Output = Result<E>> + Send {
+        let prepared = self.at_most(2).into_read();
+        let text = prepared
+            .as_ref()
+            .ok()
+            .map(|read| read.statement.text.clone());
+        read(executor, prepared, move |rows| {
+            let missing = || Error::new(ErrorKind::NotFound, "no row fulfils the conditions");
+            only(rows)
+                .and_then(|row| row.ok_or_else(missing))
+                .map_err(|error| located::<E>(error, text))
+        })
     }
 
     /// Reads the only row, if there is one.
@@ -65,13 +87,21 @@ impl<E: Entity> Query<E> {
     /// # Errors
     ///
     /// Kind [`ErrorKind::MoreThanOne`] if there are more; else as [`Query::all`].
-    pub async fn optional<'c>(self, executor: impl Executor<'c>) -> Result<Option<E>> {
-        let read = self.at_most(2).into_read()?;
-        let text = read.statement.text.clone();
-        only(executor.read(read).await?).map_err(|error| {
-            error
-                .with_table(E::TABLE.name)
-                .with_statement(text.to_string())
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn optional<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Option<E>>> + Send {
+        let prepared = self.at_most(2).into_read();
+        let text = prepared
+            .as_ref()
+            .ok()
+            .map(|read| read.statement.text.clone());
+        read(executor, prepared, move |rows| {
+            only(rows).map_err(|error| located::<E>(error, text))
         })
     }
 
@@ -80,13 +110,20 @@ impl<E: Entity> Query<E> {
     /// # Errors
     ///
     /// As [`Query::all`].
-    pub async fn count<'c>(self, executor: impl Executor<'c>) -> Result<u64> {
-        let read = Read {
-            statement: self.into_select()?.into_count(),
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn count<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<u64>> + Send {
+        let prepared = self.into_select().map(|select| Read {
+            statement: select.into_count(),
             cost: Cost::Any,
             decode: decode_count,
-        };
-        Ok(executor.read(read).await?.pop().unwrap_or_default())
+        });
+        read(executor, prepared, |rows| Ok(rows.into_iter().sum()))
     }
 
     /// Whether there is any row.
@@ -94,13 +131,20 @@ impl<E: Entity> Query<E> {
     /// # Errors
     ///
     /// As [`Query::all`].
-    pub async fn exists<'c>(self, executor: impl Executor<'c>) -> Result<bool> {
-        let read = Read {
-            statement: self.into_select()?.into_exists(),
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn exists<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<bool>> + Send {
+        let prepared = self.into_select().map(|select| Read {
+            statement: select.into_exists(),
             cost: Cost::Small,
             decode: decode_count,
-        };
-        Ok(executor.read(read).await?.pop().unwrap_or_default() > 0)
+        });
+        read(executor, prepared, |rows| Ok(rows.contains(&1)))
     }
 
     /// Reads the rows as they are asked for, without keeping them all in memory. An invalid query is a stream of
@@ -160,6 +204,32 @@ fn cost<E: Entity>(select: &Select) -> Cost {
         EntitySql::of::<E>().row_cost
     } else {
         Cost::Any
+    }
+}
+
+/// Runs a read that may not have come about, and makes something of its rows.
+///
+/// Combinators instead of an `async` block: in a block that is generic over [`Executor`], the compiler forgets for
+/// which lifetime it is one, and the future could not be spawned (rust-lang/rust#100013).
+pub(in crate::query) fn read<'c, T: Send + 'static, R: Send>(
+    executor: impl Executor<'c>,
+    read: Result<Read<T>>,
+    finish: impl FnOnce(Vec<T>) -> Result<R> + Send,
+) -> impl Future<Output = Result<R>> + Send {
+    match read {
+        Ok(read) => executor
+            .read(read)
+            .map(|rows| rows.and_then(finish))
+            .left_future(),
+        Err(error) => future::ready(Err(error)).right_future(),
+    }
+}
+
+fn located<E: Entity>(error: Error, text: Option<Arc<str>>) -> Error {
+    let error = error.with_table(E::TABLE.name);
+    match text {
+        Some(text) => error.with_statement(text.to_string()),
+        None => error,
     }
 }
 

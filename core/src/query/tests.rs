@@ -1,6 +1,6 @@
 //! Queries as text, and what they find in a database.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use expect_test::{Expect, expect};
 use futures_util::StreamExt as _;
@@ -70,7 +70,8 @@ fn a_whole_query_has_its_parameters_in_order() {
 #[test]
 fn comparisons() {
     check(Item::ID.eq(1), &expect![[r#""id" = ?1 [Integer(1)]"#]]);
-    check(Item::ID.ne(&1), &expect![[r#""id" <> ?1 [Integer(1)]"#]]);
+    let note = Some("a".to_owned());
+    check(Item::ID.ne(1), &expect![[r#""id" <> ?1 [Integer(1)]"#]]);
     check(
         Item::RATING.eq(1),
         &expect![[r#""rating" = ?1 [Integer(1)]"#]],
@@ -99,7 +100,7 @@ fn comparisons() {
         &expect![[r#"("no""te" > ?1 AND "no""te" <= ?2) [Text("a"), Text("b")]"#]],
     );
     check(
-        Item::NOTE.eq(&Some("a".to_owned())),
+        Item::NOTE.eq(&note),
         &expect![[r#""no""te" = ?1 [Text("a")]"#]],
     );
     check(Item::NOTE.eq(None), &expect![[r#""no""te" IS NULL []"#]]);
@@ -176,7 +177,7 @@ fn text_searches() {
         &expect![[r#""name" LIKE ?1 ESCAPE '\' [Text("%a\\_b%")]"#]],
     );
     check(
-        Item::NAME.starts_with("é".to_owned()),
+        Item::NAME.starts_with(String::from("é")),
         &expect![[r#""name" LIKE ?1 ESCAPE '\' [Text("é%")]"#]],
     );
     check(
@@ -434,6 +435,24 @@ async fn rows_can_be_streamed() {
         .stream(&memory);
     let errors: Vec<_> = invalid.map(|row| row.unwrap_err().kind()).collect().await;
     assert_eq!(errors, [ErrorKind::Value]);
+}
+
+#[tokio::test]
+async fn queries_run_in_spawned_tasks() {
+    let memory = Arc::new(memory(&rated()));
+    let task = tokio::spawn(async move {
+        let memory = &*memory;
+        let query = Query::<Item>::new().order_by(Item::ID.asc());
+        let all = query.clone().all(memory).await?;
+        assert_eq!(query.clone().first(memory).await?.as_ref(), all.first());
+        assert_eq!(find::<Item>(memory, 1).await?.as_ref(), all.first());
+        assert_eq!(query.clone().limit(1).one(memory).await?, all[0]);
+        assert!(query.clone().limit(0).optional(memory).await?.is_none());
+        assert!(query.clone().exists(memory).await?);
+        assert_eq!(query.clone().stream(memory).count().await, all.len());
+        query.count(memory).await
+    });
+    assert_eq!(task.await.unwrap().unwrap(), 4);
 }
 
 #[tokio::test]

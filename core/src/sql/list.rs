@@ -120,8 +120,10 @@ fn array(values: &[Value], write_item: impl Fn(&mut String, &Value)) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::*;
-    use crate::sql::{ColumnList, Predicate, Select, Statement, fixture::Memory};
+    use crate::{
+        sql::{ColumnList, Predicate, Select, Statement, fixture::Memory, list::FEW},
+        value::Value,
+    };
 
     /// A fixed sequence of scattered numbers (splitmix64).
     fn scattered(count: u64) -> impl Iterator<Item = u64> {
@@ -225,9 +227,11 @@ mod tests {
             0.1,
             9_007_199_254_740_993.0,
         ];
+        let whole =
+            scattered(20_000).map(|bits| f64::from(u32::try_from(bits >> 32).unwrap()).to_bits());
         let bits: BTreeSet<_> = neighbours
             .chain(subnormal)
-            .chain(scattered(20_000).map(|bits| (bits as f64).to_bits()))
+            .chain(whole)
             .chain(extremes.map(f64::to_bits))
             .filter(|bits| !f64::from_bits(*bits).is_nan())
             .collect();

@@ -193,7 +193,10 @@ impl Predicate {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::{
+        sql::{Comparison, Pattern, Predicate},
+        value::Value,
+    };
 
     #[test]
     fn only_what_stands_for_more_than_itself_is_escaped() {
