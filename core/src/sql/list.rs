@@ -5,9 +5,9 @@
 //!
 //! * integers and text are what JSON has;
 //! * blobs travel as hexadecimal digits;
-//! * a real travels as two integers m and e, it being m × 2^e. SQLite's own reading of decimal digits is not
-//!   exact, while products with powers of two are. The powers are doubled up from the smallest, which is a
-//!   parameter too, in as many rows as there are exponents.
+//! * a real travels as two integers m and e, it being m × 2^e. SQLite does not promise to read decimal digits
+//!   exactly, while a product with a power of two is exact. The powers are doubled up from the smallest, which is
+//!   a parameter too, in as many rows as there are exponents.
 
 use std::fmt::Write as _;
 
