@@ -6,14 +6,23 @@
 mod batch;
 mod executor;
 mod identifier;
+mod list;
+mod predicate;
+mod render;
+mod select;
+
+#[cfg(test)]
+pub(crate) mod fixture;
 
 pub use self::{
     batch::{Arg, Batch, Expect, Mismatch, Receipt, Refusal, Step},
     executor::{Cost, Executor, Read, Rows},
     identifier::Identifier,
+    predicate::{Comparison, Pattern, Predicate},
+    select::{ColumnList, Direction, OrderTerm, Select},
 };
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use crate::value::Value;
 
@@ -24,4 +33,11 @@ pub struct Statement {
     pub text: Arc<str>,
     /// The arguments, in the order of their numbers.
     pub args: Vec<Value>,
+}
+
+/// The text alone, without the arguments.
+impl fmt::Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }

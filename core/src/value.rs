@@ -11,6 +11,8 @@ mod scalar;
 
 use std::{borrow::Cow, fmt};
 
+pub(crate) use self::scalar::check_text;
+
 pub use self::{
     json::Json,
     key::{Key, KeyOrigin, TEMPORARY_KEYS},

@@ -21,7 +21,7 @@ impl fmt::Display for Identifier<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Identifier;
+    use crate::sql::Identifier;
 
     #[test]
     fn quotes_are_doubled() {

@@ -1,0 +1,56 @@
+//! One entity by its key.
+
+use std::future::Future;
+
+use crate::{
+    entity::{self, Entity},
+    error::{Error, Result},
+    query::{entity_sql::EntitySql, run},
+    sql::{Executor, Read, Statement},
+    value::{ColumnType, Row},
+};
+
+/// Reads the entity with this primary key, if there is one.
+///
+/// # Errors
+///
+/// Kind [`ErrorKind::Value`](crate::error::ErrorKind::Value) for a key that the column could not store,
+/// [`ErrorKind::Decode`](crate::error::ErrorKind::Decode) for a stored row that does not fit the entity, and
+/// whatever keeps the executor from reading.
+///
+/// # Cancel safety
+///
+/// Nothing is changed; the answer is lost.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "callers mostly have a key at hand, not a place to borrow it from"
+)]
+pub fn find<'c, E: Entity>(
+    executor: impl Executor<'c>,
+    key: E::Key,
+) -> impl Future<Output = Result<Option<E>>> + Send {
+    run::read(executor, by_key::<E>(&key), |rows| {
+        Ok(rows.into_iter().next())
+    })
+}
+
+fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
+    let rendered = EntitySql::of::<E>();
+    let table = E::TABLE;
+    let key = key
+        .encode()
+        .map_err(|error| Error::value(table.name, table.key_column().name, error))?;
+    Ok(Read {
+        statement: Statement {
+            text: rendered.by_key.clone(),
+            args: vec![key],
+        },
+        cost: rendered.row_cost,
+        decode: decode_row::<E>,
+    })
+}
+
+/// [`entity::decode`], as a [`Read`] takes it.
+pub(in crate::query) fn decode_row<E: Entity>(row: &dyn Row) -> Result<E> {
+    entity::decode(row)
+}

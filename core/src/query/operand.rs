@@ -1,0 +1,92 @@
+//! What can stand on the other side of a column.
+
+use crate::value::{ColumnType, Scalar, Value, ValueError, check_text};
+
+/// A value that can be compared with a column of type `T`.
+///
+/// A column takes its own type and references to it; a column that may be NULL takes values with and without
+/// `Some`, and `None`; a text column takes `&str`; a column of bytes takes slices.
+#[diagnostic::on_unimplemented(
+    message = "a column of type `{T}` cannot be compared with `{Self}`",
+    label = "does not fit the column",
+    note = "use the field's own type; for a column that may be NULL, with or without `Some`"
+)]
+pub trait Operand<T> {
+    /// The value as the column would store it.
+    ///
+    /// # Errors
+    ///
+    /// When the column could not store it.
+    fn encode(self) -> Result<Value, ValueError>;
+}
+
+impl<T: Scalar> Operand<T> for T {
+    fn encode(self) -> Result<Value, ValueError> {
+        ColumnType::encode(&self)
+    }
+}
+
+impl<T: Scalar> Operand<T> for &T {
+    fn encode(self) -> Result<Value, ValueError> {
+        ColumnType::encode(self)
+    }
+}
+
+impl<T: Scalar> Operand<Option<T>> for T {
+    fn encode(self) -> Result<Value, ValueError> {
+        ColumnType::encode(&self)
+    }
+}
+
+impl<T: Scalar> Operand<Option<T>> for &T {
+    fn encode(self) -> Result<Value, ValueError> {
+        ColumnType::encode(self)
+    }
+}
+
+impl<T: Scalar> Operand<Self> for Option<T> {
+    fn encode(self) -> Result<Value, ValueError> {
+        ColumnType::encode(&self)
+    }
+}
+
+impl<T: Scalar> Operand<Option<T>> for &Option<T> {
+    fn encode(self) -> Result<Value, ValueError> {
+        ColumnType::encode(self)
+    }
+}
+
+macro_rules! borrowed {
+    ($([$($generics:tt)*] $borrowed:ty => $owned:ty, $encode:expr;)*) => {$(
+        impl<$($generics)*> Operand<$owned> for $borrowed {
+            fn encode(self) -> Result<Value, ValueError> {
+                $encode(self)
+            }
+        }
+
+        impl<$($generics)*> Operand<Option<$owned>> for $borrowed {
+            fn encode(self) -> Result<Value, ValueError> {
+                $encode(self)
+            }
+        }
+    )*};
+}
+
+borrowed! {
+    [] &str => String, encode_str;
+    [] &[u8] => Vec<u8>, encode_bytes;
+    [const N: usize] &[u8; N] => Vec<u8>, encode_bytes;
+}
+
+fn encode_str(text: &str) -> Result<Value, ValueError> {
+    check_text(text)?;
+    Ok(Value::Text(text.to_owned()))
+}
+
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "stands beside others that can fail"
+)]
+fn encode_bytes(bytes: &[u8]) -> Result<Value, ValueError> {
+    Ok(Value::Blob(bytes.to_vec()))
+}

@@ -1,0 +1,111 @@
+//! A database in memory on which tests run what was rendered.
+
+use std::future::Future;
+
+use futures_util::stream;
+use parking_lot::Mutex;
+use rusqlite::{
+    Connection, params_from_iter,
+    types::{ToSqlOutput, ValueRef as SqliteRef},
+};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    sql::{Cost, Executor, Read, Rows, Statement},
+    value::{Row, Value, ValueRef},
+};
+
+/// One connection, and what was read on it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    connection: Mutex<Connection>,
+    reads: Mutex<Vec<(String, Cost)>>,
+}
+
+struct Values(Vec<Value>);
+
+impl Row for Values {
+    fn value(&self, index: usize) -> ValueRef<'_> {
+        self.0[..].value(index)
+    }
+}
+
+impl Memory {
+    pub(crate) fn with_schema(sql: &str) -> Self {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(sql).unwrap();
+        Self {
+            connection: Mutex::new(connection),
+            reads: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn run(&self, statement: &Statement) -> rusqlite::Result<Vec<Vec<Value>>> {
+        let connection = self.connection.lock();
+        let mut prepared = connection.prepare(&statement.text)?;
+        assert_eq!(prepared.parameter_count(), statement.args.len());
+        let width = prepared.column_count();
+        let args = statement.args.iter().map(|arg| match arg {
+            Value::Null => ToSqlOutput::Borrowed(SqliteRef::Null),
+            Value::Integer(integer) => ToSqlOutput::from(*integer),
+            Value::Real(real) => ToSqlOutput::from(*real),
+            Value::Text(text) => ToSqlOutput::from(text.as_str()),
+            Value::Blob(bytes) => ToSqlOutput::from(bytes.as_slice()),
+        });
+        let rows = prepared.query_map(params_from_iter(args), |row| {
+            (0..width)
+                .map(|index| row.get_ref(index).map(owned))
+                .collect()
+        })?;
+        rows.collect()
+    }
+
+    pub(crate) fn insert(&self, sql: &str, args: Vec<Value>) {
+        let rows = self.run(&Statement {
+            text: sql.into(),
+            args,
+        });
+        assert_eq!(rows, Ok(Vec::new()));
+    }
+
+    /// The texts and costs of all reads so far.
+    pub(crate) fn reads(&self) -> Vec<(String, Cost)> {
+        self.reads.lock().clone()
+    }
+
+    fn items<T>(&self, read: &Read<T>) -> Result<Vec<T>> {
+        self.reads
+            .lock()
+            .push((read.statement.to_string(), read.cost));
+        let rows = self.run(&read.statement).map_err(|error| {
+            Error::new(ErrorKind::Statement, error.to_string())
+                .with_statement(read.statement.to_string())
+        })?;
+        rows.into_iter()
+            .map(|row| (read.decode)(&Values(row)))
+            .collect()
+    }
+}
+
+fn owned(value: SqliteRef<'_>) -> Value {
+    match value {
+        SqliteRef::Null => Value::Null,
+        SqliteRef::Integer(integer) => Value::Integer(integer),
+        SqliteRef::Real(real) => Value::Real(real),
+        SqliteRef::Text(text) => Value::Text(String::from_utf8(text.to_vec()).unwrap()),
+        SqliteRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}
+
+impl<'c> Executor<'c> for &'c Memory {
+    fn read<T: Send + 'static>(self, read: Read<T>) -> impl Future<Output = Result<Vec<T>>> + Send {
+        std::future::ready(self.items(&read))
+    }
+
+    fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
+        match self.items(&read) {
+            Ok(items) => Box::pin(stream::iter(items.into_iter().map(Ok))),
+            Err(error) => Box::pin(stream::iter([Err(error)])),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What a WHERE clause asks of a row, as a tree over column names.
+
+use crate::value::Value;
+
+/// A question to one row. Where SQL answers neither true nor false (NULL), the row is not selected.
+///
+/// Values inside are never NULL: [`Predicate::Null`] asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicate {
+    /// Every row, or none.
+    Constant(bool),
+    /// Whether the column is NULL.
+    Null {
+        /// The column.
+        column: &'static str,
+        /// Asks for the opposite.
+        negated: bool,
+    },
+    /// How the column compares with a value.
+    Compare {
+        /// The column, on the left.
+        column: &'static str,
+        /// How.
+        comparison: Comparison,
+        /// The value, on the right.
+        value: Value,
+    },
+    /// Whether the column lies between two values, both included.
+    Between {
+        /// The column.
+        column: &'static str,
+        /// The least value.
+        low: Value,
+        /// The greatest value.
+        high: Value,
+    },
+    /// Whether the column is one of some values, of which there is at least one.
+    In {
+        /// The column.
+        column: &'static str,
+        /// The values.
+        values: Vec<Value>,
+        /// Asks for the opposite.
+        negated: bool,
+    },
+    /// Whether the column's text matches a pattern.
+    Like {
+        /// The column.
+        column: &'static str,
+        /// The pattern.
+        pattern: Pattern,
+        /// Asks for the opposite.
+        negated: bool,
+    },
+    /// Whether all of these are true.
+    All(Vec<Self>),
+    /// Whether any of these is true.
+    Any(Vec<Self>),
+    /// Whether this is not true: false, or NULL.
+    Not(Box<Self>),
+}
+
+/// An operator between a column and a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`, which is NULL for a NULL.
+    NotEqual,
+    /// `IS DISTINCT FROM`, which is true for a NULL.
+    Distinct,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// A pattern of LIKE: `%` stands for any text, `_` for one character.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// As written: nothing escapes `%` and `_`.
+    Raw(String),
+    /// With a backslash before each character that stands for itself.
+    Escaped(String),
+}
+
+impl Comparison {
+    /// The operator in SQL.
+    #[must_use]
+    pub const fn as_sql(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "<>",
+            Self::Distinct => "IS DISTINCT FROM",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+}
+
+impl Pattern {
+    /// Matches texts that contain `text`.
+    #[must_use]
+    pub fn containing(text: &str) -> Self {
+        Self::escape("%", text, "%")
+    }
+
+    /// Matches texts that start with `text`.
+    #[must_use]
+    pub fn starting_with(text: &str) -> Self {
+        Self::escape("", text, "%")
+    }
+
+    /// Matches texts that end with `text`.
+    #[must_use]
+    pub fn ending_with(text: &str) -> Self {
+        Self::escape("%", text, "")
+    }
+
+    fn escape(before: &str, text: &str, after: &str) -> Self {
+        let mut pattern = String::with_capacity(text.len() + 8);
+        pattern.push_str(before);
+        for ch in text.chars() {
+            if matches!(ch, '%' | '_' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(ch);
+        }
+        pattern.push_str(after);
+        Self::Escaped(pattern)
+    }
+}
+
+impl Predicate {
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match self {
+            Self::All(mut all) => {
+                all.push(other);
+                Self::All(all)
+            }
+            first => Self::All(vec![first, other]),
+        }
+    }
+
+    /// Either.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match self {
+            Self::Any(mut any) => {
+                any.push(other);
+                Self::Any(any)
+            }
+            first => Self::Any(vec![first, other]),
+        }
+    }
+
+    /// The rows that this does not select.
+    #[must_use]
+    pub fn complement(self) -> Self {
+        match self {
+            Self::Constant(all) => Self::Constant(!all),
+            Self::Null { column, negated } => Self::Null {
+                column,
+                negated: !negated,
+            },
+            Self::Not(inverse) => *inverse,
+            other => Self::Not(Box::new(other)),
+        }
+    }
+
+    /// Whether only rows with one given value in the column can be selected.
+    #[must_use]
+    pub fn pins(&self, pinned: &str) -> bool {
+        match self {
+            Self::Compare {
+                column,
+                comparison: Comparison::Equal,
+                ..
+            } => *column == pinned,
+            Self::All(all) => all.iter().any(|part| part.pins(pinned)),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        sql::{Comparison, Pattern, Predicate},
+        value::Value,
+    };
+
+    #[test]
+    fn only_what_stands_for_more_than_itself_is_escaped() {
+        assert_eq!(
+            Pattern::containing(r"50%_\ ％"),
+            Pattern::Escaped(r"%50\%\_\\ ％%".into())
+        );
+        assert_eq!(Pattern::starting_with("a"), Pattern::Escaped("a%".into()));
+        assert_eq!(Pattern::ending_with("a"), Pattern::Escaped("%a".into()));
+    }
+
+    #[test]
+    fn the_complement_of_a_complement_is_the_start() {
+        let start = Predicate::Compare {
+            column: "a",
+            comparison: Comparison::Less,
+            value: Value::Integer(1),
+        };
+        assert_eq!(start.clone().complement().complement(), start);
+    }
+}

@@ -1,0 +1,214 @@
+//! SQLite's SQL for the trees. Values become parameters, numbered in the order in which they appear.
+
+use std::fmt::{self, Write as _};
+
+use crate::{
+    sql::{Identifier, Pattern, Predicate, Select, Statement, list},
+    value::Value,
+};
+
+/// SQLite refuses expressions deeper than 1,000, and a chain of ANDs is as deep as it is long; longer ones are
+/// rendered in halves.
+const LONGEST_CHAIN: usize = 100;
+
+impl Select {
+    /// The statement that reads the rows.
+    #[must_use]
+    pub fn into_rows(self) -> Statement {
+        let mut renderer = Renderer::default();
+        renderer.select(self, None);
+        renderer.finish()
+    }
+
+    /// The statement that counts the rows.
+    #[must_use]
+    pub fn into_count(mut self) -> Statement {
+        self.order.clear();
+        let mut renderer = Renderer::default();
+        if self.limit.is_none() && self.offset == 0 {
+            renderer.select(self, Some("count(*)"));
+        } else {
+            renderer.push("SELECT count(*) FROM (");
+            renderer.select(self, Some("1"));
+            renderer.push(")");
+        }
+        renderer.finish()
+    }
+
+    /// The statement that tells whether there is any row, as 0 or 1.
+    #[must_use]
+    pub fn into_exists(mut self) -> Statement {
+        self.order.clear();
+        let mut renderer = Renderer::default();
+        renderer.push("SELECT EXISTS (");
+        renderer.select(self, Some("1"));
+        renderer.push(")");
+        renderer.finish()
+    }
+}
+
+/// A statement in the making.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct Renderer {
+    text: String,
+    args: Vec<Value>,
+}
+
+impl Renderer {
+    pub(in crate::sql) fn push(&mut self, sql: &str) {
+        self.text.push_str(sql);
+    }
+
+    pub(in crate::sql) fn column(&mut self, name: &str) {
+        self.display(Identifier(name));
+    }
+
+    pub(in crate::sql) fn value(&mut self, value: Value) {
+        self.args.push(value);
+        let number = self.args.len();
+        self.push("?");
+        self.display(number);
+    }
+
+    fn display(&mut self, sql: impl fmt::Display) {
+        // A String takes everything that is written to it.
+        let _ = write!(self.text, "{sql}");
+    }
+
+    fn finish(self) -> Statement {
+        Statement {
+            text: self.text.into(),
+            args: self.args,
+        }
+    }
+
+    fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
+        self.text.reserve(select.columns.as_sql().len() + 128);
+        self.push("SELECT ");
+        self.push(instead_of_columns.unwrap_or(select.columns.as_sql()));
+        self.push(" FROM ");
+        self.column(select.table);
+        if !select.conditions.is_empty() {
+            self.push(" WHERE ");
+            self.junction(select.conditions, " AND ", true);
+        }
+        for (index, term) in select.order.iter().enumerate() {
+            self.push(if index == 0 { " ORDER BY " } else { ", " });
+            self.column(term.column);
+            self.push(" ");
+            self.push(term.direction.as_sql());
+        }
+        self.window(select.limit, select.offset);
+    }
+
+    fn window(&mut self, limit: Option<u64>, offset: u64) {
+        match (limit, offset) {
+            (None, 0) => return,
+            (Some(limit), _) => {
+                self.push(" LIMIT ");
+                self.value(row_count(limit));
+            }
+            // SQLite has no OFFSET without a LIMIT; a negative one is none.
+            (None, _) => self.push(" LIMIT -1"),
+        }
+        if offset > 0 {
+            self.push(" OFFSET ");
+            self.value(row_count(offset));
+        }
+    }
+
+    fn predicate(&mut self, predicate: Predicate) {
+        match predicate {
+            Predicate::Constant(all) => self.push(if all { "TRUE" } else { "FALSE" }),
+            Predicate::Null { column, negated } => {
+                self.column(column);
+                self.push(if negated { " IS NOT NULL" } else { " IS NULL" });
+            }
+            Predicate::Compare {
+                column,
+                comparison,
+                value,
+            } => {
+                self.column(column);
+                self.push(" ");
+                self.push(comparison.as_sql());
+                self.push(" ");
+                self.value(value);
+            }
+            Predicate::Between { column, low, high } => {
+                self.column(column);
+                self.push(" BETWEEN ");
+                self.value(low);
+                self.push(" AND ");
+                self.value(high);
+            }
+            Predicate::In {
+                column,
+                values,
+                negated,
+            } => {
+                self.column(column);
+                self.push(if negated { " NOT IN (" } else { " IN (" });
+                list::render(self, values);
+                self.push(")");
+            }
+            Predicate::Like {
+                column,
+                pattern,
+                negated,
+            } => self.like(column, pattern, negated),
+            Predicate::All(parts) => self.junction(parts, " AND ", true),
+            Predicate::Any(parts) => self.junction(parts, " OR ", false),
+            Predicate::Not(inverse) => {
+                self.push("(");
+                self.predicate(*inverse);
+                self.push(") IS NOT TRUE");
+            }
+        }
+    }
+
+    fn like(&mut self, column: &str, pattern: Pattern, negated: bool) {
+        self.column(column);
+        self.push(if negated { " NOT LIKE " } else { " LIKE " });
+        match pattern {
+            Pattern::Raw(pattern) => self.value(Value::Text(pattern)),
+            Pattern::Escaped(pattern) => {
+                self.value(Value::Text(pattern));
+                self.push(r" ESCAPE '\'");
+            }
+        }
+    }
+
+    fn junction(&mut self, mut parts: Vec<Predicate>, word: &str, when_empty: bool) {
+        if parts.is_empty() {
+            self.push(if when_empty { "TRUE" } else { "FALSE" });
+        } else if parts.len() > LONGEST_CHAIN {
+            let rest = parts.split_off(parts.len() / 2);
+            self.push("(");
+            self.junction(parts, word, when_empty);
+            self.push(")");
+            self.push(word);
+            self.push("(");
+            self.junction(rest, word, when_empty);
+            self.push(")");
+        } else {
+            for (index, part) in parts.into_iter().enumerate() {
+                if index > 0 {
+                    self.push(word);
+                }
+                if matches!(part, Predicate::All(_) | Predicate::Any(_)) {
+                    self.push("(");
+                    self.predicate(part);
+                    self.push(")");
+                } else {
+                    self.predicate(part);
+                }
+            }
+        }
+    }
+}
+
+/// No table has more rows than fit an i64.
+fn row_count(count: u64) -> Value {
+    Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
