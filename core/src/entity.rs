@@ -1,6 +1,8 @@
 //! What a derive supplies about a struct: its table, and how it is written and read.
 
 mod column;
+#[cfg(test)]
+pub(crate) mod samples;
 mod table;
 mod types;
 
