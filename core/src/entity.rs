@@ -3,6 +3,8 @@
 mod column;
 #[doc(hidden)]
 pub mod demand;
+#[cfg(test)]
+pub(crate) mod samples;
 mod table;
 mod types;
 

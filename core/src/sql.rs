@@ -4,6 +4,7 @@
 //! Nothing here knows the engine, and the engine knows nothing of entities.
 
 mod batch;
+pub(crate) mod dml;
 mod executor;
 mod identifier;
 mod list;

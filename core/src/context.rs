@@ -1,0 +1,195 @@
+//! The unit of work: entities are read, changed in memory, and saved together.
+//!
+//! A [`Context`] tracks entities and hands out [`Tracked`] handles to them; it is indexed with a handle. Nothing
+//! reaches the database before [`Context::save_changes`], which finds out what changed and writes that in one
+//! transaction. A context belongs to one piece of work, such as one request: it is cheap to make, `Send`, and
+//! not shared.
+//!
+//! # States
+//!
+//! ```text
+//!            add                  save
+//! Detached ───────▶ Added ──────────────────▶ Unchanged ◀── attach, find, a tracked query
+//!    ▲                │                        │     ▲
+//!    │         remove │                 change │     │ save, or changed back
+//!    │◀───────────────┘                        ▼     │
+//!    │  save                                  Modified
+//!    │◀────────────── Deleted ◀── remove ──── (from Unchanged or Modified)
+//! ```
+//!
+//! [`EntityState::Modified`] is not a decision but a finding: some column differs from what was read. `detach`
+//! and `clear` lead from any state to [`EntityState::Detached`].
+//!
+//! # A save
+//!
+//! 1. *Detect.* Entities that were touched are compared with what they were, column by column. Two columns are
+//!    not the application's: a changed `version` is refused, a changed `commit_seq` is passed over.
+//! 2. *Plan.* Changes become statements in the order the database needs; temporary keys become questions to the
+//!    writer. A value that cannot be stored ends the save here, with nothing written.
+//! 3. *Submit.* The batch is handed over, and the context keeps what is needed to accept it: it is *in flight*.
+//! 4. *Settle.* The answer is awaited. It comes only after the commit.
+//! 5. *Accept.* Keys, versions and commit numbers are set in the entities, temporary keys are replaced wherever
+//!    a declared reference holds one, and what was written becomes what the database is known to hold.
+//!
+//! If any step fails the context is exactly as before, and can be saved again.
+//!
+//! # Cancellation
+//!
+//! A dropped save leaves its plan in flight. The next `async` call first settles what became of it: it never ran,
+//! it was refused (either way the changes are still to be saved), or it was committed, and then it is accepted
+//! before anything else. So a save that was dropped and is called again never writes twice. Calls that do not
+//! wait take the answer if it is there, and else go on:
+//!
+//! * what is changed now is compared, once the plan is accepted, with what the plan wrote;
+//! * an added entity that is removed now is deleted by the next save if its insert was committed, and else forgotten;
+//! * what is detached or cleared now is gone from the context, whatever becomes of the plan.
+//!
+//! # Inside a transaction
+//!
+//! A context that is bound to a transaction saves into it at once: all of a save or nothing, and the
+//! transaction goes on either way. What it accepted is only as lasting as the transaction.
+
+mod access;
+mod entry;
+mod save;
+
+use std::fmt;
+
+use crate::{
+    engine::{Engine, Transaction},
+    entity::{self, CommitSeq, Entity},
+    error::{Error, Result},
+    flush::statements,
+    sql::{Cost, Executor, Read, Statement},
+    tracker::{Tracker, is_temporary},
+    value::ColumnType,
+};
+
+use crate::context::save::InFlight;
+
+pub use self::entry::Entry;
+pub use crate::tracker::{EntityState, Tracked};
+
+/// A unit of work: tracks entities, and saves what changed in one transaction. See the [module](self).
+pub struct Context<'t> {
+    source: Source<'t>,
+    tracker: Tracker,
+    in_flight: Option<InFlight>,
+    /// A dropped save may or may not have been committed; the next call that can report it does.
+    unknown: Option<Error>,
+}
+
+/// Where a context reads and saves.
+#[derive(Debug)]
+enum Source<'t> {
+    Engine(Engine),
+    Transaction(&'t mut Transaction),
+}
+
+/// What a save wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Saved {
+    /// How many entities were inserted.
+    pub inserted: usize,
+    /// How many entities were updated.
+    pub updated: usize,
+    /// How many entities were deleted.
+    pub deleted: usize,
+    /// The commit number, if a table with such a column was written.
+    pub commit_seq: Option<CommitSeq>,
+}
+
+impl Context<'static> {
+    /// A context whose saves go through the queue, each in a transaction of its own.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(engine: Engine) -> Self {
+        Self::of(Source::Engine(engine))
+    }
+}
+
+impl<'t> Context<'t> {
+    /// A context that reads and saves in a transaction.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_transaction(transaction: &'t mut Transaction) -> Self {
+        Self::of(Source::Transaction(transaction))
+    }
+
+    fn of(source: Source<'t>) -> Self {
+        Self {
+            source,
+            tracker: Tracker::new(),
+            in_flight: None,
+            unknown: None,
+        }
+    }
+
+    /// The transaction to which this context is bound, for queries and statements beside it.
+    pub fn transaction(&mut self) -> Option<&mut Transaction> {
+        match &mut self.source {
+            Source::Engine(_) => None,
+            Source::Transaction(transaction) => Some(transaction),
+        }
+    }
+
+    /// The entity with this key: the tracked one as it is here, else read from the database and tracked. `None` if
+    /// there is none, or it was removed here.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading; kind `Value` if the key cannot be stored.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it tracks nothing.
+    pub async fn find<E: Entity>(&mut self, key: E::Key) -> Result<Option<Tracked<E>>> {
+        self.settle_abandoned().await?;
+        if let Some(known) = self.tracker.lookup(&key) {
+            return Ok(known);
+        }
+        let table = E::TABLE;
+        let key = (key.encode())
+            .map_err(|error| Error::value(table.name, table.key_column().name, error))?;
+        if is_temporary(&key) {
+            return Ok(None);
+        }
+        let read = Read {
+            statement: Statement {
+                text: statements::of(table).by_key.clone(),
+                args: vec![key],
+            },
+            cost: if table.has_large_columns() {
+                Cost::Any
+            } else {
+                Cost::Small
+            },
+            decode: |row| entity::decode::<E, _>(row),
+        };
+        let found = self.load_read(read).await?;
+        Ok(found.first().copied())
+    }
+
+    /// Runs a query and tracks what it reads. An entity that is tracked already stays as it is, with its local
+    /// changes; one that was removed here is left out.
+    pub(crate) async fn load_read<E: Entity>(&mut self, read: Read<E>) -> Result<Vec<Tracked<E>>> {
+        self.settle_abandoned().await?;
+        let entities = match &mut self.source {
+            Source::Engine(engine) => engine.read(read).await?,
+            Source::Transaction(transaction) => (&mut **transaction).read(read).await?,
+        };
+        let tracked = entities
+            .into_iter()
+            .filter_map(|entity| self.tracker.track(entity));
+        Ok(tracked.collect())
+    }
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("tracker", &self.tracker)
+            .field("in_flight", &self.in_flight.is_some())
+            .finish_non_exhaustive()
+    }
+}

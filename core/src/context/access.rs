@@ -1,0 +1,132 @@
+//! Entities in and out of a context: all that needs no database.
+
+use std::ops::{Index, IndexMut};
+
+use crate::{
+    context::{Context, Entry, Tracked},
+    entity::Entity,
+    error::Result,
+};
+
+impl Context<'_> {
+    /// Tracks a new entity, to be inserted by the next save.
+    ///
+    /// An entity whose key is unset gets one at once: a version 7 UUID, or a temporary integer that the save
+    /// replaces by the real one, in the entity and wherever a declared reference of this context holds it. A key
+    /// that is set stays. If another entity with that key is tracked here, the save says so, with kind
+    /// `AlreadyTracked`.
+    pub fn add<E: Entity>(&mut self, entity: E) -> Tracked<E> {
+        self.settle_if_answered();
+        self.tracker.add(entity)
+    }
+
+    /// Tracks an entity that is a row already, as it is: state `Unchanged`. With a version that was read earlier
+    /// (by another request, say), the save checks that the row still has it.
+    ///
+    /// # Errors
+    ///
+    /// Kind `AlreadyTracked` if an entity with this key is tracked, or was removed and not yet saved; kind `Value`
+    /// if the key is unset, or the key or a reference is a temporary key.
+    pub fn attach<E: Entity>(&mut self, entity: E) -> Result<Tracked<E>> {
+        self.settle_if_answered();
+        self.tracker.attach(entity)
+    }
+
+    /// Removes an entity: the next save deletes its row. One that was only added is forgotten. Whether the handle
+    /// was tracked.
+    pub fn remove<E: Entity>(&mut self, handle: Tracked<E>) -> bool {
+        self.settle_if_answered();
+        self.tracker.remove(handle)
+    }
+
+    /// Stops to track an entity, and gives it back; `None` if the handle is stale. Its changes are not saved.
+    pub fn detach<E: Entity>(&mut self, handle: Tracked<E>) -> Option<E> {
+        self.settle_if_answered();
+        self.tracker.detach(handle)
+    }
+
+    /// Stops to track all entities; changes that were not saved are gone.
+    pub fn clear(&mut self) {
+        self.settle_if_answered();
+        self.tracker.clear();
+    }
+
+    /// The entity; `None` if the handle is stale or of another context.
+    #[must_use]
+    pub fn get<E: Entity>(&self, handle: Tracked<E>) -> Option<&E> {
+        self.tracker.get(handle)
+    }
+
+    /// The entity, to be changed; `None` if the handle is stale or of another context.
+    pub fn get_mut<E: Entity>(&mut self, handle: Tracked<E>) -> Option<&mut E> {
+        self.settle_if_answered();
+        self.tracker.get_mut(handle)
+    }
+
+    /// Several entities at once, to be changed; `None` if a handle is stale, of another context, or there twice.
+    pub fn get_disjoint_mut<E: Entity, const N: usize>(
+        &mut self,
+        handles: [Tracked<E>; N],
+    ) -> Option<[&mut E; N]> {
+        self.settle_if_answered();
+        self.tracker.get_disjoint_mut(handles)
+    }
+
+    /// What the context knows of an entity: its state, its values as they were read, what differs.
+    #[must_use]
+    pub fn entry<E: Entity>(&self, handle: Tracked<E>) -> Entry<'_, E> {
+        Entry::new(self.tracker.record(handle))
+    }
+
+    /// Whether the next save has something to write. Only entities that were touched are looked at.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.tracker.has_changes()
+    }
+
+    /// The entities of a type, with their handles; those that were removed are left out.
+    pub fn iter<E: Entity>(&self) -> impl Iterator<Item = (Tracked<E>, &E)> {
+        self.tracker.iter()
+    }
+
+    /// How many entities are tracked, of all types; those included that were removed and not yet saved.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tracker.len()
+    }
+
+    /// Whether no entity is tracked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<E: Entity> Index<Tracked<E>> for Context<'_> {
+    type Output = E;
+
+    /// # Panics
+    ///
+    /// If the handle is stale or of another context.
+    fn index(&self, handle: Tracked<E>) -> &E {
+        self.get(handle).unwrap_or_else(|| not_tracked(handle))
+    }
+}
+
+impl<E: Entity> IndexMut<Tracked<E>> for Context<'_> {
+    /// # Panics
+    ///
+    /// If the handle is stale or of another context.
+    fn index_mut(&mut self, handle: Tracked<E>) -> &mut E {
+        self.get_mut(handle).unwrap_or_else(|| not_tracked(handle))
+    }
+}
+
+#[cold]
+fn not_tracked<E: Entity>(handle: Tracked<E>) -> ! {
+    panic!(
+        "{handle:?} is not tracked by this context: the {} was deleted and saved, removed before it was saved, \
+         detached or cleared, or the handle belongs to another context; use `get` where that may be",
+        E::TABLE.entity
+    )
+}

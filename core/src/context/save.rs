@@ -1,0 +1,276 @@
+//! Saving: detect, plan, submit, settle, accept. The module's page states the protocol.
+
+use crate::{
+    context::{Context, Saved, Source},
+    engine::{Outcome, Submission},
+    entity::CommitSeq,
+    error::{Error, ErrorKind, Result},
+    flush::FlushPlan,
+    sql::{Batch, Receipt, Refusal},
+    tracker::{Ledger, Tracker, Written},
+};
+
+/// A plan on its way, and what is needed to accept it.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    answer: Answer,
+    ledger: Ledger,
+}
+
+/// Where the answer to a plan comes from.
+#[derive(Debug)]
+enum Answer {
+    /// The writer's queue.
+    Queued(Submission),
+    /// The transaction to which the context is bound; it keeps no answer for later.
+    Transaction,
+}
+
+impl Context<'_> {
+    /// Writes what was added, changed and removed since the last save, in one transaction or, in a context that is
+    /// bound to one, inside it. With nothing to write it does not touch the database.
+    ///
+    /// # Errors
+    ///
+    /// On any error the context is as before, and can be saved again.
+    ///
+    /// * `Conflict`: rows were changed or deleted since they were read; `conflicts()` has all values.
+    /// * `Value`: a value cannot be stored, or is a temporary key of nobody.
+    /// * `Refused`: the key or the version of a tracked entity was changed.
+    /// * `AlreadyTracked`: two entities of this context have the same key.
+    /// * Constraints of the database, and whatever keeps the writer from writing.
+    /// * `OutcomeUnknown`, once, if an earlier save was dropped and its COMMIT did not tell whether it took place.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while the save is queued, nothing is written; dropped later, it is written or not. The next call
+    /// on this context finds out which, so that calling `save_changes` again never writes twice. The `Saved` of
+    /// a save that was dropped is not told by the next one.
+    ///
+    /// In a context bound to a transaction a dropped save leaves the transaction's state unknown: from then on
+    /// the context's calls fail with `TransactionEnded`, and the transaction is to be rolled back.
+    pub async fn save_changes(&mut self) -> Result<Saved> {
+        self.settle_abandoned().await?;
+        let changes = self.tracker.detect()?;
+        if changes.is_empty() {
+            return Ok(Saved::default());
+        }
+        let (batch, ledger) = FlushPlan::of(changes)?.render();
+        self.tracker.depart(&ledger);
+        let outcome = self.submit(batch, ledger).await;
+        self.conclude(outcome)
+    }
+
+    /// Hands a batch over and waits for its answer.
+    async fn submit(&mut self, batch: Batch, ledger: Ledger) -> Outcome {
+        match &mut self.source {
+            Source::Engine(engine) => {
+                let answer = Answer::Queued(engine.submit(batch));
+                self.in_flight = Some(InFlight { answer, ledger });
+                self.settle().await
+            }
+            Source::Transaction(transaction) => {
+                let answer = Answer::Transaction;
+                self.in_flight = Some(InFlight { answer, ledger });
+                match transaction.apply(&batch).await {
+                    Ok(receipt) => Outcome::Committed(receipt),
+                    Err(refusal) => Outcome::Refused(refusal),
+                }
+            }
+        }
+    }
+
+    /// Waits for the answer to the plan in flight.
+    async fn settle(&mut self) -> Outcome {
+        match &mut self.in_flight {
+            Some(InFlight { answer: Answer::Queued(submission), .. }) => submission.outcome().await,
+            Some(InFlight { answer: Answer::Transaction, .. }) => Outcome::Refused(
+                Error::new(
+                    ErrorKind::TransactionEnded,
+                    "a save into this transaction was dropped before it was answered: roll it back and run it again",
+                )
+                .into(),
+            ),
+            None => Outcome::Withdrawn,
+        }
+    }
+
+    /// Finds out what became of a save that was dropped. That it was refused is no error of the call that asks.
+    pub(crate) async fn settle_abandoned(&mut self) -> Result<()> {
+        match &self.in_flight {
+            None => {}
+            Some(InFlight {
+                answer: Answer::Queued(_),
+                ..
+            }) => {
+                let outcome = self.settle().await;
+                self.conclude_abandoned(outcome);
+            }
+            Some(InFlight {
+                answer: Answer::Transaction,
+                ..
+            }) => {
+                if let Outcome::Refused(Refusal::Whole(error)) = self.settle().await {
+                    return Err(error);
+                }
+            }
+        }
+        self.unknown.take().map_or(Ok(()), Err)
+    }
+
+    /// The same for calls that do not wait.
+    pub(crate) fn settle_if_answered(&mut self) {
+        if let Some(InFlight {
+            answer: Answer::Queued(submission),
+            ..
+        }) = &mut self.in_flight
+            && let Some(outcome) = submission.try_outcome()
+        {
+            self.conclude_abandoned(outcome);
+        }
+    }
+
+    fn conclude_abandoned(&mut self, outcome: Outcome) {
+        if let Err(error) = self.conclude(outcome)
+            && error.kind() == ErrorKind::OutcomeUnknown
+        {
+            self.unknown = Some(error);
+        }
+    }
+
+    /// Takes the answer to the plan in flight over into the context.
+    fn conclude(&mut self, outcome: Outcome) -> Result<Saved> {
+        let Some(InFlight { ledger, .. }) = self.in_flight.take() else {
+            return Ok(Saved::default());
+        };
+        match outcome {
+            Outcome::Committed(receipt) => {
+                self.tracker.accept(&ledger, &receipt);
+                Ok(Saved::of(&ledger, &receipt))
+            }
+            Outcome::Refused(refusal) => {
+                let error = explained(refusal, &ledger, &self.tracker);
+                self.tracker.refuse(&ledger);
+                Err(error)
+            }
+            Outcome::Withdrawn => {
+                self.tracker.refuse(&ledger);
+                Err(Error::new(
+                    ErrorKind::Interrupted,
+                    "the save was taken out of the queue before it ran: nothing was written",
+                ))
+            }
+        }
+    }
+}
+
+impl Saved {
+    fn of(ledger: &Ledger, receipt: &Receipt) -> Self {
+        let mut saved = Self {
+            commit_seq: receipt.commit_seq.map(CommitSeq),
+            ..Self::default()
+        };
+        for entry in &ledger.entries {
+            match entry.written {
+                Written::Inserted { .. } => saved.inserted += 1,
+                Written::Updated { .. } => saved.updated += 1,
+                Written::Deleted => saved.deleted += 1,
+            }
+        }
+        saved
+    }
+}
+
+/// The error of a refused plan, in terms of entities.
+fn explained(refusal: Refusal, ledger: &Ledger, tracker: &Tracker) -> Error {
+    match refusal {
+        Refusal::Mismatches(mismatches) => Error::conflict(
+            (mismatches.into_iter())
+                .filter_map(|mismatch| {
+                    let entry = ledger.entries.get(mismatch.step)?;
+                    tracker.conflict(entry.place, mismatch.found)
+                })
+                .collect(),
+        ),
+        Refusal::Step { step, error } => match ledger.entries.get(step) {
+            Some(entry) => tracker.named(entry.place, error),
+            None => error,
+        },
+        Refusal::Whole(error) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explained;
+    use crate::{
+        context::Context,
+        entity::samples::Customer,
+        error::{Error, ErrorKind},
+        flush::FlushPlan,
+        sql::{Mismatch, Refusal},
+        tracker::{Ledger, Tracker},
+        value::Value,
+    };
+
+    fn changed() -> (Tracker, Ledger) {
+        let mut tracker = Tracker::new();
+        let ada = tracker.attach(Customer::stored(5, "ada")).unwrap();
+        tracker.get_mut(ada).unwrap().name = "Ada".to_owned();
+        let (_, ledger) = FlushPlan::of(tracker.detect().unwrap()).unwrap().render();
+        tracker.depart(&ledger);
+        (tracker, ledger)
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_lost_race_shows_original_current_and_database_values() {
+        let (tracker, ledger) = changed();
+        let found = Some(vec![
+            Value::Integer(5),
+            text("A."),
+            Value::Null,
+            Value::Integer(4),
+        ]);
+        let mismatch = Mismatch {
+            step: 0,
+            found: found.clone(),
+        };
+        let error = explained(Refusal::Mismatches(vec![mismatch]), &ledger, &tracker);
+        assert!(error.is_conflict());
+        let [conflict] = error.conflicts() else {
+            panic!("one entity lost");
+        };
+        assert_eq!(
+            (conflict.entity, &conflict.key),
+            ("Customer", &Value::Integer(5))
+        );
+        assert_eq!(conflict.original[1], text("ada"));
+        assert_eq!(conflict.current[1], text("Ada"));
+        assert_eq!(conflict.database, found);
+    }
+
+    #[test]
+    fn an_error_of_a_step_names_table_and_key() {
+        let (tracker, ledger) = changed();
+        let error = Error::new(ErrorKind::Check, "a check failed");
+        let error = explained(Refusal::Step { step: 0, error }, &ledger, &tracker);
+        assert_eq!(
+            (error.table(), error.key()),
+            (Some("customers"), Some(&Value::Integer(5)))
+        );
+    }
+
+    #[test]
+    fn a_context_and_its_futures_are_send() {
+        fn send<T: Send>(_: T) {}
+        let _ = |mut context: Context<'static>| {
+            send(context.save_changes());
+            send(context.find::<Customer>(1));
+            send(context);
+        };
+    }
+}

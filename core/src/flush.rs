@@ -1,0 +1,94 @@
+//! What a save does, in the order the database needs: from [`Changes`] to a [`Batch`].
+//!
+//! 1. Temporary keys become questions to the writer: the key of a new entity, and each declared reference to it,
+//!    is [`Arg::Key`]. Any other value in that range is refused, before anything is written.
+//! 2. Rows are ordered: deletes that make room for a unique value, updates that do, inserts with those referred to
+//!    first, updates, and the other deletes with those that refer first.
+//! 3. The text comes from a cache for each table; updates set the changed columns only.
+//!
+//! Versions: an insert writes the entity's version if it is above 0, else 1; an update counts up from what was
+//! read, and matches only a row that still has it, as a delete does. The commit number is the writer's: an insert
+//! writes 0, an update nothing.
+
+mod dependency;
+mod order;
+mod rank;
+mod render;
+mod resolve;
+pub(crate) mod statements;
+
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    entity::TableDef,
+    error::Result,
+    flush::resolve::Resolver,
+    sql::Arg,
+    tracker::{Changes, Place, TemporaryKeys},
+    value::Value,
+};
+
+/// The rows that a save writes, in order.
+#[derive(Debug)]
+pub(crate) struct FlushPlan {
+    rows: Vec<PlannedRow>,
+    keys: TemporaryKeys,
+    defer_foreign_keys: bool,
+}
+
+/// One row of a plan.
+#[derive(Debug)]
+pub(crate) struct PlannedRow {
+    table: &'static TableDef,
+    place: Place,
+    action: Action,
+}
+
+/// What is done with a row.
+#[derive(Debug)]
+enum Action {
+    Insert {
+        /// The values of all columns.
+        values: Vec<Arg>,
+        /// The position of the row's own key, if the writer gives it.
+        key: Option<usize>,
+        version: Option<i64>,
+    },
+    Update {
+        key: Value,
+        /// The version that was read.
+        version: Option<i64>,
+        columns: Vec<usize>,
+        /// The new values of those columns.
+        values: Vec<Arg>,
+        /// Values of unique columns that the row no longer holds.
+        freed: Vec<(usize, Value)>,
+    },
+    Delete {
+        /// The values of all columns, as they were read.
+        values: Vec<Value>,
+    },
+}
+
+impl FlushPlan {
+    /// Puts changes in order.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Value`, naming table and column, for a temporary key that is no key of an entity that is added here, or
+    /// that stands in a column that is no reference to it.
+    pub(crate) fn of(changes: Changes) -> Result<Self> {
+        let resolver = Resolver::new(&changes)?;
+        let mut rows = Vec::with_capacity(changes.0.len());
+        for change in changes.0 {
+            rows.push(resolver.plan(change)?);
+        }
+        let (rows, defer_foreign_keys) = order::ordered(rows);
+        Ok(Self {
+            rows,
+            keys: resolver.into_keys(),
+            defer_foreign_keys,
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! The order of the rows of a plan: see the module's page.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    entity::TableDef,
+    flush::{
+        Action, PlannedRow,
+        dependency::in_order,
+        rank::{Rank, Ranks},
+    },
+    sql::Arg,
+    value::Value,
+};
+
+/// Puts rows in order, and says whether foreign keys can be looked at only at the end.
+pub(crate) fn ordered(rows: Vec<PlannedRow>) -> (Vec<PlannedRow>, bool) {
+    if rows.len() < 2 {
+        return (rows, false);
+    }
+    let mut sorter = Sorter::new(&rows);
+    let order = sorter.order();
+    let defer = sorter.defer;
+    let mut rows: Vec<_> = rows.into_iter().map(Some).collect();
+    let rows = order.into_iter().filter_map(|at| rows[at].take()).collect();
+    (rows, defer)
+}
+
+/// A value that can be looked up: keys, references and unique columns compare by it. NULL equals nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Identity<'a> {
+    Position(usize),
+    Integer(i64),
+    Real(u64),
+    Text(&'a str),
+    Blob(&'a [u8]),
+}
+
+/// A value in a column of a table, by their names.
+type Cell<'a> = (&'static str, &'static str, Identity<'a>);
+
+struct Sorter<'a> {
+    rows: &'a [PlannedRow],
+    ranks: Vec<Rank>,
+    inserts: Vec<usize>,
+    updates: Vec<usize>,
+    deletes: Vec<usize>,
+    defer: bool,
+}
+
+impl<'a> Sorter<'a> {
+    fn new(rows: &'a [PlannedRow]) -> Self {
+        let mut ranks = Ranks::default();
+        let mut sorter = Self {
+            rows,
+            ranks: rows.iter().map(|row| ranks.of(row.table)).collect(),
+            inserts: Vec::new(),
+            updates: Vec::new(),
+            deletes: Vec::new(),
+            defer: false,
+        };
+        for (at, row) in rows.iter().enumerate() {
+            match row.action {
+                Action::Insert { .. } => sorter.inserts.push(at),
+                Action::Update { .. } => sorter.updates.push(at),
+                Action::Delete { .. } => sorter.deletes.push(at),
+            }
+        }
+        sorter
+    }
+
+    fn order(&mut self) -> Vec<usize> {
+        let inserts = self.by_references(&self.inserts.clone());
+        let mut deletes = self.by_references(&self.deletes.clone());
+        deletes.reverse();
+        let updates = self.by_freed_values();
+        let (early_deletes, deletes) = self.split_deletes(deletes);
+        let (early_updates, updates) = self.split_updates(updates);
+        // A row that makes room may be one that others refer to until the end of the save.
+        self.defer |= !early_deletes.is_empty() || !early_updates.is_empty();
+        [early_deletes, early_updates, inserts, updates, deletes].concat()
+    }
+
+    /// Those referred to first: by the rank of the tables, on a circle of tables row by row.
+    fn by_references(&mut self, members: &[usize]) -> Vec<usize> {
+        let mut sorted = members.to_vec();
+        sorted.sort_by_key(|at| self.ranks[*at].level);
+        let mut order = Vec::with_capacity(sorted.len());
+        for group in sorted.chunk_by(|a, b| self.ranks[*a].level == self.ranks[*b].level) {
+            let rank = self.ranks[group[0]];
+            if group.len() < 2 || !rank.circular {
+                order.extend_from_slice(group);
+                continue;
+            }
+            let keys: HashMap<Cell<'_>, usize> = (group.iter().enumerate())
+                .filter_map(|(member, at)| {
+                    Some((self.cell(*at, self.rows[*at].table.key)?, member))
+                })
+                .collect();
+            let needs: Vec<_> = (group.iter())
+                .map(|at| {
+                    self.references(*at)
+                        .filter_map(|cell| keys.get(&cell).copied())
+                        .collect()
+                })
+                .collect();
+            let (members, possible) = in_order(&needs);
+            self.defer |= !possible;
+            order.extend(members.into_iter().map(|member| group[member]));
+        }
+        order
+    }
+
+    /// An update that takes a unique value comes after the one that gives it up.
+    fn by_freed_values(&self) -> Vec<usize> {
+        let freed = self.freed(&self.updates);
+        if freed.is_empty() || self.updates.len() < 2 {
+            return self.updates.clone();
+        }
+        let needs: Vec<_> = (self.updates.iter())
+            .map(|at| {
+                self.taken(*at)
+                    .filter_map(|cell| freed.get(&cell).copied())
+                    .collect()
+            })
+            .collect();
+        let (members, _) = in_order(&needs);
+        members
+            .into_iter()
+            .map(|member| self.updates[member])
+            .collect()
+    }
+
+    /// Deletes whose unique values an insert or update takes, with the deletes of rows that refer to them.
+    fn split_deletes(&self, deletes: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+        if deletes.is_empty() || deletes.len() == self.rows.len() {
+            return (Vec::new(), deletes);
+        }
+        let taken: HashSet<_> = (self.inserts.iter().chain(&self.updates))
+            .flat_map(|at| self.taken(*at))
+            .collect();
+        let mut early: HashSet<usize> = (deletes.iter().copied())
+            .filter(|at| self.taken(*at).any(|cell| taken.contains(&cell)))
+            .collect();
+        if early.is_empty() {
+            return (Vec::new(), deletes);
+        }
+        let mut keys: HashSet<_> = early.iter().filter_map(|at| self.key(*at)).collect();
+        // Those that refer stand before those referred to, so one pass backwards finds chains, circles apart.
+        for at in deletes.iter().rev() {
+            if self.references(*at).any(|cell| keys.contains(&cell)) && early.insert(*at) {
+                keys.extend(self.key(*at));
+            }
+        }
+        deletes.into_iter().partition(|at| early.contains(at))
+    }
+
+    /// Updates that give up a unique value which an insert takes, and need no insert themselves.
+    fn split_updates(&self, updates: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+        let freed = self.freed(&updates);
+        if freed.is_empty() || self.inserts.is_empty() {
+            return (Vec::new(), updates);
+        }
+        let taken: HashSet<_> = self.inserts.iter().flat_map(|at| self.taken(*at)).collect();
+        let mut early: HashSet<usize> = (freed.iter())
+            .filter(|(cell, _)| taken.contains(*cell))
+            .map(|(_, member)| updates[*member])
+            .filter(|at| !self.needs_a_key(*at))
+            .collect();
+        // What an early one takes has to be given up before it; those that give stand before those that take.
+        for at in updates.iter().rev() {
+            if early.contains(at) {
+                let givers = self.taken(*at).filter_map(|cell| freed.get(&cell));
+                early.extend(
+                    givers
+                        .map(|member| updates[*member])
+                        .filter(|at| !self.needs_a_key(*at)),
+                );
+            }
+        }
+        updates.into_iter().partition(|at| early.contains(at))
+    }
+
+    /// The unique values that these updates give up, and which of them does.
+    fn freed(&self, updates: &[usize]) -> HashMap<Cell<'a>, usize> {
+        let mut cells = HashMap::new();
+        for (member, at) in updates.iter().enumerate() {
+            let row = &self.rows[*at];
+            if let Action::Update { freed, .. } = &row.action {
+                for (column, value) in freed {
+                    if let Some(identity) = Identity::of(value) {
+                        cells.insert(cell(row.table, *column, identity), member);
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    /// The unique values that an insert or update takes, or that a delete gives up.
+    fn taken(&self, at: usize) -> impl Iterator<Item = Cell<'a>> {
+        let table = self.rows[at].table;
+        let columns = unique_columns(table);
+        columns.filter_map(move |column| self.cell(at, column))
+    }
+
+    fn key(&self, at: usize) -> Option<Cell<'a>> {
+        self.cell(at, self.rows[at].table.key)
+    }
+
+    /// The keys that a row refers to.
+    fn references(&self, at: usize) -> impl Iterator<Item = Cell<'a>> {
+        let columns = self.rows[at].table.columns.iter().enumerate();
+        columns.filter_map(move |(index, column)| {
+            let target = (column.references?.table)();
+            let (_, _, identity) = self.cell(at, index)?;
+            Some(cell(target, target.key, identity))
+        })
+    }
+
+    fn needs_a_key(&self, at: usize) -> bool {
+        match &self.rows[at].action {
+            Action::Update { values, .. } => {
+                values.iter().any(|value| matches!(value, Arg::Key(_)))
+            }
+            Action::Insert { .. } | Action::Delete { .. } => false,
+        }
+    }
+
+    /// What a row writes in a column, or held there if it is deleted.
+    fn cell(&self, at: usize, column: usize) -> Option<Cell<'a>> {
+        let row = &self.rows[at];
+        let identity = match &row.action {
+            Action::Insert { values, .. } => Identity::of_argument(&values[column]),
+            Action::Update {
+                columns, values, ..
+            } => {
+                let changed = columns.iter().position(|changed| *changed == column)?;
+                Identity::of_argument(&values[changed])
+            }
+            Action::Delete { values } => Identity::of(&values[column]),
+        };
+        Some(cell(row.table, column, identity?))
+    }
+}
+
+impl<'a> Identity<'a> {
+    fn of(value: &'a Value) -> Option<Self> {
+        match value {
+            Value::Null => None,
+            Value::Integer(value) => Some(Self::Integer(*value)),
+            Value::Real(value) => Some(Self::Real(value.to_bits())),
+            Value::Text(value) => Some(Self::Text(value)),
+            Value::Blob(value) => Some(Self::Blob(value)),
+        }
+    }
+
+    fn of_argument(argument: &'a Arg) -> Option<Self> {
+        match argument {
+            Arg::Value(value) => Self::of(value),
+            Arg::Key(position) => Some(Self::Position(*position)),
+        }
+    }
+}
+
+fn cell<'a>(table: &'static TableDef, column: usize, identity: Identity<'a>) -> Cell<'a> {
+    (table.name, table.columns[column].name, identity)
+}
+
+fn unique_columns(table: &'static TableDef) -> impl Iterator<Item = usize> {
+    (table.columns.iter().enumerate())
+        .filter(|(index, column)| column.unique || *index == table.key)
+        .map(|(index, _)| index)
+}

@@ -1,0 +1,102 @@
+//! The text of statements on one table: by names only, with the placeholders `?1`, `?2`, ... in the order
+//! in which the columns are given.
+
+use std::{
+    fmt::{self, Write},
+    sync::Arc,
+};
+
+use crate::sql::Identifier;
+
+/// Inserts one row.
+pub(crate) fn insert(table: &str, columns: &[&str]) -> Arc<str> {
+    written(|text| {
+        write!(text, "INSERT INTO {} (", Identifier(table))?;
+        list(text, columns)?;
+        text.push_str(") VALUES (");
+        for number in 1..=columns.len() {
+            let comma = if number > 1 { ", " } else { "" };
+            write!(text, "{comma}?{number}")?;
+        }
+        text.push(')');
+        Ok(())
+    })
+}
+
+/// Sets the columns of `set` in the row where those of `filter` are equal; `set` has the first placeholders.
+pub(crate) fn update(table: &str, set: &[&str], filter: &[&str]) -> Arc<str> {
+    written(|text| {
+        write!(text, "UPDATE {} SET ", Identifier(table))?;
+        equal(text, set, ", ", 1)?;
+        text.push_str(" WHERE ");
+        equal(text, filter, " AND ", set.len() + 1)
+    })
+}
+
+/// Deletes the row where the columns of `filter` are equal.
+pub(crate) fn delete(table: &str, filter: &[&str]) -> Arc<str> {
+    written(|text| {
+        write!(text, "DELETE FROM {} WHERE ", Identifier(table))?;
+        equal(text, filter, " AND ", 1)
+    })
+}
+
+/// Reads the columns of the row where those of `filter` are equal.
+pub(crate) fn select(table: &str, columns: &[&str], filter: &[&str]) -> Arc<str> {
+    written(|text| {
+        text.push_str("SELECT ");
+        list(text, columns)?;
+        write!(text, " FROM {} WHERE ", Identifier(table))?;
+        equal(text, filter, " AND ", 1)
+    })
+}
+
+fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> Arc<str> {
+    let mut text = String::new();
+    write(&mut text).expect("a String takes any text");
+    text.into()
+}
+
+fn list(text: &mut String, columns: &[&str]) -> fmt::Result {
+    for (index, column) in columns.iter().enumerate() {
+        let comma = if index > 0 { ", " } else { "" };
+        write!(text, "{comma}{}", Identifier(column))?;
+    }
+    Ok(())
+}
+
+fn equal(text: &mut String, columns: &[&str], separator: &str, first: usize) -> fmt::Result {
+    for (index, column) in columns.iter().enumerate() {
+        let separator = if index > 0 { separator } else { "" };
+        write!(
+            text,
+            "{separator}{} = ?{}",
+            Identifier(column),
+            first + index
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::{delete, insert, select, update};
+
+    #[test]
+    fn names_are_quoted_and_placeholders_numbered() {
+        expect![[r#"INSERT INTO "order" ("id", "a""b") VALUES (?1, ?2)"#]]
+            .assert_eq(&insert("order", &["id", "a\"b"]));
+        expect![[
+            r#"UPDATE "order" SET "a" = ?1, "version" = ?2 WHERE "id" = ?3 AND "version" = ?4"#
+        ]]
+        .assert_eq(&update("order", &["a", "version"], &["id", "version"]));
+        expect![[r#"DELETE FROM "order" WHERE "id" = ?1"#]].assert_eq(&delete("order", &["id"]));
+        expect![[r#"SELECT "id", "a" FROM "order" WHERE "id" = ?1"#]].assert_eq(&select(
+            "order",
+            &["id", "a"],
+            &["id"],
+        ));
+    }
+}

@@ -1,0 +1,58 @@
+//! Temporary keys: what a new entity is called until the writer has given it its key.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::{
+    entity::TableDef,
+    value::{TEMPORARY_KEYS, Value},
+};
+
+// The lowest integer is left out: programs like it as a sentinel.
+static NEXT: AtomicI64 = AtomicI64::new(TEMPORARY_KEYS.start + 1);
+
+/// A temporary key that no other entity of this process has.
+pub(crate) fn next() -> i64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Whether a value is in the range of temporary keys.
+pub(crate) fn is_temporary(value: &Value) -> bool {
+    matches!(value, Value::Integer(key) if TEMPORARY_KEYS.contains(key))
+}
+
+/// A temporary key, and the table for which the writer is asked to replace it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TemporaryKey {
+    pub(crate) key: i64,
+    pub(crate) table: &'static TableDef,
+}
+
+/// The temporary keys of one save, in order; each has the position under which the writer is asked for it.
+#[derive(Debug, Default)]
+pub(crate) struct TemporaryKeys(Vec<TemporaryKey>);
+
+impl TemporaryKeys {
+    /// The keys in order, or one that two entities hold.
+    pub(crate) fn new(mut keys: Vec<TemporaryKey>) -> Result<Self, TemporaryKey> {
+        // Mostly sorted as they come: an entity that is added later has a larger key.
+        keys.sort_by_key(|temporary| temporary.key);
+        match keys.windows(2).find(|pair| pair[0].key == pair[1].key) {
+            Some(pair) => Err(pair[1]),
+            None => Ok(Self(keys)),
+        }
+    }
+
+    /// The position of an entity of this table that holds this key.
+    pub(crate) fn position(&self, table: &TableDef, key: i64) -> Option<usize> {
+        let found = self.0.binary_search_by_key(&key, |temporary| temporary.key);
+        found.ok().filter(|at| self.0[*at].table.name == table.name)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = TemporaryKey> {
+        self.0.iter().copied()
+    }
+}
