@@ -51,6 +51,7 @@
 
 mod access;
 mod entry;
+mod load;
 mod save;
 
 use std::fmt;
@@ -101,18 +102,16 @@ pub struct Saved {
 
 impl Context<'static> {
     /// A context whose saves go through the queue, each in a transaction of its own.
-    #[doc(hidden)]
     #[must_use]
-    pub fn new(engine: Engine) -> Self {
+    pub(crate) fn new(engine: Engine) -> Self {
         Self::of(Source::Engine(engine))
     }
 }
 
 impl<'t> Context<'t> {
     /// A context that reads and saves in a transaction.
-    #[doc(hidden)]
     #[must_use]
-    pub fn in_transaction(transaction: &'t mut Transaction) -> Self {
+    pub(crate) fn in_transaction(transaction: &'t mut Transaction) -> Self {
         Self::of(Source::Transaction(transaction))
     }
 
