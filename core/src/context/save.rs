@@ -202,9 +202,8 @@ fn explained(refusal: Refusal, ledger: &Ledger, tracker: &Tracker) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::explained;
     use crate::{
-        context::Context,
+        context::{Context, save::explained},
         entity::samples::Customer,
         error::{Error, ErrorKind},
         flush::FlushPlan,

@@ -45,7 +45,7 @@ pub(crate) fn in_order(needs: &[Vec<usize>]) -> (Vec<usize>, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::in_order;
+    use crate::flush::dependency::in_order;
 
     #[test]
     fn each_comes_after_what_it_needs() {

@@ -89,10 +89,12 @@ impl Ranks {
 
 #[cfg(test)]
 mod tests {
-    use super::Ranks;
-    use crate::entity::{
-        Entity,
-        samples::{Customer, Folder, Order, Player, Team},
+    use crate::{
+        entity::{
+            Entity,
+            samples::{Customer, Folder, Order, Player, Team},
+        },
+        flush::rank::Ranks,
     };
 
     #[test]

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{error::Error, sql::Statement, value::Value};
+use crate::{
+    error::Error,
+    sql::Statement,
+    value::Value,
+};
 
 /// The statements of one save, to be applied together or not at all.
 #[derive(Debug, Clone, Default)]

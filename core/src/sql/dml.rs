@@ -82,7 +82,7 @@ fn equal(text: &mut String, columns: &[&str], separator: &str, first: usize) -> 
 mod tests {
     use expect_test::expect;
 
-    use super::{delete, insert, select, update};
+    use crate::sql::dml::{delete, insert, select, update};
 
     #[test]
     fn names_are_quoted_and_placeholders_numbered() {
