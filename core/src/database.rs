@@ -27,7 +27,6 @@ use crate::{
 /// gives a handle to the same.
 ///
 /// ```
-/// # tokio_test::block_on(async {
 /// use anabranch::prelude::*;
 ///
 /// #[derive(Debug, Entity)]
@@ -37,13 +36,15 @@ use crate::{
 ///     name: String,
 /// }
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
 /// let db = Database::temporary().await?;
 /// db.create_tables::<Customer>().await?;
 /// let mut ctx = db.context();
 /// ctx.add(Customer { id: 0, name: "Ada".into() });
 /// ctx.save_changes().await?;
 /// assert_eq!(Customer::query().count(&db).await?, 1);
-/// # anabranch::error::Result::Ok(()) }).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Database {

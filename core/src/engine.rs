@@ -199,7 +199,7 @@ impl Engine {
                 outcome
             };
             drop(lease);
-            let _ = answer.send(outcome);
+            drop(answer.send(outcome));
         })?;
         answered.await.map_err(|_| {
             Error::new(
@@ -228,15 +228,17 @@ impl Engine {
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
                 .take();
-            let outcome = writer.map_or(Ok(Checkpoint { frames: 0, moved: 0 }), |writer| {
-                checkpoint::checkpoint(writer.connection(), Mode::Truncate)
-            });
+            let outcome = writer.map_or(
+                Ok(Checkpoint {
+                    frames: 0,
+                    moved: 0,
+                }),
+                |writer| checkpoint::checkpoint(writer.connection(), Mode::Truncate),
+            );
             drop(lease);
-            let _ = answer.send(outcome);
+            drop(answer.send(outcome));
         })?;
-        answered
-            .await
-            .map_err(|_| core::ended(End::Closed))?
+        answered.await.map_err(|_| core::ended(End::Closed))?
     }
 
     /// What the engine counted.
@@ -300,7 +302,7 @@ async fn on_thread<T: Send + 'static>(
     std::thread::Builder::new()
         .name("anabranch-open".to_owned())
         .spawn(move || {
-            let _ = answer.send(work());
+            drop(answer.send(work()));
         })
         .map_err(|error| no_thread().with_source(error))?;
     answered.await.map_err(|_| no_thread())?

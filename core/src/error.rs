@@ -388,7 +388,12 @@ impl Error {
     ///
     /// The error itself, when it is another.
     pub fn into_application<E: std::error::Error + 'static>(mut self) -> Result<E, Self> {
-        match self.inner.source.take().map(|source| source.downcast::<E>()) {
+        match self
+            .inner
+            .source
+            .take()
+            .map(|source| source.downcast::<E>())
+        {
             Some(Ok(error)) if self.kind() == ErrorKind::Application => Ok(*error),
             Some(Ok(other)) => {
                 drop(other);

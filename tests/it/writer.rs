@@ -112,7 +112,10 @@ async fn a_transaction_mixes_contexts_and_raw_sql() {
         .unwrap();
     assert_eq!(total, 5);
     let mut tx = db.begin().await.unwrap();
-    sqlx::query("DELETE FROM account").execute(&mut **tx).await.unwrap();
+    sqlx::query("DELETE FROM account")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
     drop(tx);
     assert_eq!(Account::query().count(&db).await.unwrap(), 1);
     let error = db
@@ -123,4 +126,40 @@ async fn a_transaction_mixes_contexts_and_raw_sql() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_can_be_spawned() {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<Account>().await.unwrap();
+    let name = String::from("spawned");
+    let spawned = tokio::spawn(async move {
+        let borrowed = &name;
+        let id = db
+            .write(async |tx| {
+                let mut ctx = tx.context();
+                let row = ctx.add(account(borrowed));
+                ctx.save_changes().await?;
+                let id = ctx[row].id;
+                drop(ctx);
+                sqlx::query("SELECT 1").execute(&mut *tx).await?;
+                Ok(id)
+            })
+            .await?;
+        let mut ctx = db.context();
+        Account::query()
+            .filter(Account::ID.eq(id))
+            .load(&mut ctx)
+            .await?;
+        let mut tx = db.begin().await?;
+        tx.savepoint(async |tx| {
+            Account::query().all(&mut *tx).await?;
+            Ok(())
+        })
+        .await?;
+        tx.commit().await?;
+        db.close().await?;
+        Ok::<_, Error>(id)
+    });
+    assert!(spawned.await.unwrap().unwrap() > 0);
 }

@@ -1,11 +1,7 @@
 //! The two ways into a context from elsewhere: a transaction's own, and a query that tracks.
 
 use crate::{
-    context::Context,
-    engine::Transaction,
-    entity::Entity,
-    error::Result,
-    query::Query,
+    context::Context, engine::Transaction, entity::Entity, error::Result, query::Query,
     tracker::Tracked,
 };
 

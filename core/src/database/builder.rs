@@ -137,7 +137,9 @@ impl DatabaseBuilder {
     ///
     /// Dropped meanwhile, the file may have been made.
     pub async fn open(self) -> Result<Database> {
-        Engine::open(self.path, self.options).await.map(Database::new)
+        Engine::open(self.path, self.options)
+            .await
+            .map(Database::new)
     }
 
     /// Opens a file of its own in a temporary folder; the path is not used.
@@ -146,6 +148,8 @@ impl DatabaseBuilder {
     ///
     /// As [`DatabaseBuilder::open`].
     pub async fn open_temporary(self) -> Result<Database> {
-        Engine::open_temporary(self.options).await.map(Database::new)
+        Engine::open_temporary(self.options)
+            .await
+            .map(Database::new)
     }
 }

@@ -154,7 +154,8 @@ fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
     let restart_at = threshold + threshold / 2;
     if passed.is_complete() && core.wal_size.frames() <= passed.frames {
         // The next write finds nothing left to move, and starts the log anew.
-        core.wal_size.wake_at(passed.frames.max(threshold) + threshold / 2);
+        core.wal_size
+            .wake_at(passed.frames.max(threshold) + threshold / 2);
         return Ok(());
     }
     if core.wal_size.frames() < restart_at {

@@ -95,7 +95,10 @@ pub(in crate::engine) fn per_connection(options: &Options) -> [(&'static str, St
         ("cache_size", format!("-{kib}")),
         ("mmap_size", options.mmap_size.0.to_string()),
         ("temp_store", temp_store.to_string()),
-        ("journal_size_limit", options.journal_size_limit.0.to_string()),
+        (
+            "journal_size_limit",
+            options.journal_size_limit.0.to_string(),
+        ),
         // The writer's thread checkpoints; SQLite's own would do it inside of somebody's commit.
         ("wal_autocheckpoint", "0".to_owned()),
     ]
@@ -139,7 +142,11 @@ fn prepare_file(connection: &Connection, options: &Options) -> Result<()> {
             .map_err(from_rusqlite)?;
     }
     if options.auto_vacuum != AutoVacuum::None {
-        let mode = if options.auto_vacuum == AutoVacuum::Full { 1 } else { 2 };
+        let mode = if options.auto_vacuum == AutoVacuum::Full {
+            1
+        } else {
+            2
+        };
         connection
             .pragma_update(None, "auto_vacuum", mode)
             .map_err(from_rusqlite)?;

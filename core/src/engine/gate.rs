@@ -31,7 +31,9 @@ impl InlineGate {
             return true;
         }
         let mut banned = self.banned.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_open = banned.get(text).is_none_or(|until| *until <= Instant::now());
+        let is_open = banned
+            .get(text)
+            .is_none_or(|until| *until <= Instant::now());
         if is_open {
             banned.remove(text);
             self.count.store(banned.len(), Ordering::Relaxed);

@@ -76,7 +76,8 @@ pub(in crate::engine) fn open_temporary(options: Options) -> Result<Arc<Core>> {
         .prefix("anabranch-")
         .tempdir()
         .map_err(|error| {
-            Error::new(ErrorKind::CannotOpen, "no temporary folder could be made").with_source(error)
+            Error::new(ErrorKind::CannotOpen, "no temporary folder could be made")
+                .with_source(error)
         })?;
     let path = folder.path().join("temporary.db");
     start(
@@ -198,7 +199,11 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
     // The writer first: it makes the file, and the log's index, which readers only use.
     let connection = open(&location.path, &options, Role::Writer, hooks.clone())?;
     location.path = location.path.canonicalize().map_err(|error| {
-        Error::new(ErrorKind::CannotOpen, "the file vanished while it was opened").with_source(error)
+        Error::new(
+            ErrorKind::CannotOpen,
+            "the file vanished while it was opened",
+        )
+        .with_source(error)
     })?;
     let writer = Writer::new(connection, hooks, Arc::clone(&watch))?;
     let readers = (0..options.readers)

@@ -261,7 +261,9 @@ impl Drop for Lent {
         };
         // Statements reset themselves when dropped. One that did not would pin its snapshot, and the log with it.
         if is_reading(&reader.connection) {
-            tracing::error!("a read connection came back with a snapshot; its statements are dropped");
+            tracing::error!(
+                "a read connection came back with a snapshot; its statements are dropped"
+            );
             reader.connection.flush_prepared_statement_cache();
         }
         {

@@ -82,7 +82,7 @@ async fn read_on_thread<T: Send + 'static>(
         let outcome = waiting(&lent, timeout, |reader| collect(&reader.connection, &read));
         // The connection goes back before its user goes on: who reads next may take it.
         drop(lent);
-        let _ = answer.send(outcome);
+        drop(answer.send(outcome));
     })?;
     answered.await.unwrap_or_else(|_| Err(lost()))
 }
@@ -207,7 +207,7 @@ fn produce<T: Send>(
         send.blocking_send(Ok(full)).is_ok()
     })?;
     if !page.is_empty() {
-        let _ = send.blocking_send(Ok(page));
+        drop(send.blocking_send(Ok(page)));
     }
     Ok(())
 }

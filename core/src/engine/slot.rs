@@ -235,10 +235,7 @@ impl<U, A> Slot<U, A> {
     }
 
     /// Queues for a turn.
-    pub(in crate::engine) fn request_turn(
-        &self,
-        label: Label,
-    ) -> Result<Arc<Ticket<U, A>>, End> {
+    pub(in crate::engine) fn request_turn(&self, label: Label) -> Result<Arc<Ticket<U, A>>, End> {
         self.enqueue(None, label, false)
     }
 
@@ -393,7 +390,9 @@ impl<U, A> Slot<U, A> {
             };
             state = if idle > IDLE_TICKS {
                 idle = 0;
-                self.bell.wait(state).unwrap_or_else(PoisonError::into_inner)
+                self.bell
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner)
             } else {
                 let until_pause_ends = state
                     .paused_until

@@ -50,7 +50,9 @@ fn advice(kind: ErrorKind) -> Option<&'static str> {
         ErrorKind::ReadOnly => "the database can only be read",
         ErrorKind::Corrupt => "the file is damaged: stop writing, and restore a backup",
         ErrorKind::NotADatabase => "the file is no SQLite database, or it is encrypted",
-        ErrorKind::Io => "the operating system could not read or write the file or its -wal and -shm",
+        ErrorKind::Io => {
+            "the operating system could not read or write the file or its -wal and -shm"
+        }
         _ => return None,
     })
 }
@@ -92,9 +94,7 @@ fn with_columns(error: Error, columns: &str) -> Error {
 pub(in crate::engine) fn from_rusqlite(error: rusqlite::Error) -> Error {
     match error {
         rusqlite::Error::SqliteFailure(failure, ref message) => {
-            let text = message
-                .clone()
-                .unwrap_or_else(|| failure.to_string());
+            let text = message.clone().unwrap_or_else(|| failure.to_string());
             from_code(failure.extended_code, &text).with_source(error)
         }
         rusqlite::Error::SqlInputError {

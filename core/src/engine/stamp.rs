@@ -25,7 +25,11 @@ const TABLES: &str = "
     ) STRICT;";
 
 /// Makes a table a stamped one. Part of the transaction that creates it.
-pub(in crate::engine) fn register(connection: &Connection, table: &str, column: &str) -> Result<()> {
+pub(in crate::engine) fn register(
+    connection: &Connection,
+    table: &str,
+    column: &str,
+) -> Result<()> {
     connection.execute_batch(TABLES).map_err(from_rusqlite)?;
     connection
         .execute(

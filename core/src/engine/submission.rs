@@ -66,7 +66,7 @@ impl Submission {
     /// Dropped while the batch is queued: it is taken out of the queue, and the next call says `Withdrawn`. Dropped
     /// while it runs: it ends as it ends, and the next call says how.
     pub async fn outcome(&mut self) -> Outcome {
-        let mut waiting = WithdrawOnDrop(self);
+        let waiting = WithdrawOnDrop(self);
         let outcome = waiting.0.run().await;
         waiting.0.room = None;
         std::mem::forget(waiting);
@@ -114,11 +114,7 @@ impl Submission {
             return Ok(());
         };
         let on_thread = is_long(&batch) || self.core.commit_waits_for_disk();
-        let ticket = self
-            .core
-            .slot
-            .push(batch, on_thread)
-            .map_err(ended)?;
+        let ticket = self.core.slot.push(batch, on_thread).map_err(ended)?;
         self.stage = Stage::Queued(ticket);
         Ok(())
     }

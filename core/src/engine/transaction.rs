@@ -168,14 +168,17 @@ impl Transaction {
             }
         };
         let mark = core.watch.mark();
-        self.with(run(format!("SAVEPOINT anabranch_{name}"))).await??;
+        self.with(run(format!("SAVEPOINT anabranch_{name}")))
+            .await??;
         self.depth += 1;
         let outcome = body(self).await;
         if outcome.is_err() {
-            self.with(run(format!("ROLLBACK TO anabranch_{name}"))).await??;
+            self.with(run(format!("ROLLBACK TO anabranch_{name}")))
+                .await??;
             core.watch.rewind(&mark);
         }
-        self.with(run(format!("RELEASE anabranch_{name}"))).await??;
+        self.with(run(format!("RELEASE anabranch_{name}")))
+            .await??;
         self.depth = name;
         outcome
     }
@@ -278,7 +281,7 @@ impl Transaction {
         self.core.threads.run(move || {
             let outcome = held.view().map(work);
             // Not received: `held` is dropped with the answer, which undoes the transaction.
-            let _ = answer.send((held, outcome));
+            drop(answer.send((held, outcome)));
         })?;
         let (held, outcome) = answered.await.map_err(|_| gone())?;
         self.held = Some(held);

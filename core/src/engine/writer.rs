@@ -137,7 +137,9 @@ impl Writer {
         if rolled_back.is_ok() && self.connection.is_autocommit() {
             return;
         }
-        tracing::error!("the writer's transaction could not be rolled back; its connection is opened anew");
+        tracing::error!(
+            "the writer's transaction could not be rolled back; its connection is opened anew"
+        );
         match open(
             &core.location.path,
             &core.options,

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{
-    error::Error,
-    sql::Statement,
-    value::Value,
-};
+use crate::{error::Error, sql::Statement, value::Value};
 
 /// The statements of one save, to be applied together or not at all.
 #[derive(Debug, Clone, Default)]

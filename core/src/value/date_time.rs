@@ -5,9 +5,7 @@
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
 
-use crate::value::{
-    ColumnType, Scalar, Storage, Value, ValueError, ValueRef, scalar::decode_str,
-};
+use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef, scalar::decode_str};
 
 impl Scalar for NaiveDateTime {}
 
@@ -140,7 +138,9 @@ fn parse_date_time(text: &str) -> Option<NaiveDateTime> {
     }
     let date = parse_date(&bytes[..10])?;
     let rest = &bytes[11..];
-    let zone = rest.iter().position(|byte| matches!(byte, b'Z' | b'+' | b'-'));
+    let zone = rest
+        .iter()
+        .position(|byte| matches!(byte, b'Z' | b'+' | b'-'));
     let (time, zone) = rest.split_at(zone.unwrap_or(rest.len()));
     let local = date.and_time(parse_time(time)?);
     match zone {
@@ -183,7 +183,12 @@ fn parse_time(bytes: &[u8]) -> Option<NaiveTime> {
         }
         _ => return None,
     };
-    NaiveTime::from_hms_nano_opt(number(&[*h1, *h2])?, number(&[*m1, *m2])?, seconds, nanoseconds)
+    NaiveTime::from_hms_nano_opt(
+        number(&[*h1, *h2])?,
+        number(&[*m1, *m2])?,
+        seconds,
+        nanoseconds,
+    )
 }
 
 fn number(digits: &[u8]) -> Option<u32> {

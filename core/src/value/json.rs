@@ -37,14 +37,16 @@ impl<T: Serialize + DeserializeOwned> ColumnType for Json<T> {
 
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
         // serde's own message would quote the stored text; its category and place do not.
-        serde_json::from_str(decode_str(value)?).map(Self).map_err(|error| {
-            ValueError::new(format!(
-                "the stored text is not JSON of this type ({:?} error at line {}, column {})",
-                error.classify(),
-                error.line(),
-                error.column()
-            ))
-        })
+        serde_json::from_str(decode_str(value)?)
+            .map(Self)
+            .map_err(|error| {
+                ValueError::new(format!(
+                    "the stored text is not JSON of this type ({:?} error at line {}, column {})",
+                    error.classify(),
+                    error.line(),
+                    error.column()
+                ))
+            })
     }
 }
 

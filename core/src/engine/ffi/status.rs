@@ -55,12 +55,7 @@ pub(in crate::engine) fn strict_strings(connection: &Connection) -> bool {
     .all(|option| {
         // SAFETY: invariant 1; these options take an int and a pointer that may be null.
         let result = unsafe {
-            sqlite::sqlite3_db_config(
-                connection.handle(),
-                option,
-                0 as c_int,
-                null_mut::<c_int>(),
-            )
+            sqlite::sqlite3_db_config(connection.handle(), option, 0 as c_int, null_mut::<c_int>())
         };
         result == sqlite::SQLITE_OK
     })

@@ -86,9 +86,9 @@ fn refusal(action: &Action<'_>) -> Option<&'static str> {
             "BEGIN, COMMIT and ROLLBACK belong to the transaction at hand: return from the closure to end it, \
              or use commit() and rollback()",
         ),
-        sqlite::SQLITE_SAVEPOINT => Some(
-            "savepoints in raw SQL would end those of the library: use tx.savepoint() instead",
-        ),
+        sqlite::SQLITE_SAVEPOINT => {
+            Some("savepoints in raw SQL would end those of the library: use tx.savepoint() instead")
+        }
         sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => Some(
             "ATTACH and DETACH do not work inside of a transaction: open the other file as a Database of its own",
         ),
@@ -103,9 +103,9 @@ fn refusal(action: &Action<'_>) -> Option<&'static str> {
             "temporary objects would stay behind on the writer's connection: use a common table expression \
              (WITH), or an ordinary table",
         ),
-        sqlite::SQLITE_CREATE_VTABLE if action.database == Some("temp") => {
-            Some("temporary objects would stay behind on the writer's connection: use an ordinary table")
-        }
+        sqlite::SQLITE_CREATE_VTABLE if action.database == Some("temp") => Some(
+            "temporary objects would stay behind on the writer's connection: use an ordinary table",
+        ),
         sqlite::SQLITE_PRAGMA => {
             let name = action.first.unwrap_or_default();
             let is_in = |list: &[&str]| list.iter().any(|known| known.eq_ignore_ascii_case(name));

@@ -63,7 +63,9 @@ impl Progress {
 impl Run {
     /// Stops this run, if it is still the present one of its connection.
     pub(in crate::engine) fn stop(&self) {
-        self.progress.stopped.fetch_max(self.number, Ordering::Relaxed);
+        self.progress
+            .stopped
+            .fetch_max(self.number, Ordering::Relaxed);
     }
 
     /// Whether somebody stopped this run.

@@ -34,7 +34,7 @@ impl WalSize {
     /// Who is woken.
     pub(in crate::engine) fn on_wake(&self, wake: impl Fn() + Send + Sync + 'static) {
         // Set once, by the engine that made it.
-        let _ = self.wake.set(Box::new(wake));
+        drop(self.wake.set(Box::new(wake)));
     }
 
     /// A commit left the log at this many frames.

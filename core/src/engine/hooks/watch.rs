@@ -36,7 +36,9 @@ impl Watch {
     /// A row was inserted or updated.
     pub(in crate::engine) fn row_changed(&self, table: &[u8], rowid: i64) {
         let mut tables = self.lock();
-        let Some(watched) = tables.iter_mut().find(|watched| watched.name.as_bytes() == table)
+        let Some(watched) = tables
+            .iter_mut()
+            .find(|watched| watched.name.as_bytes() == table)
         else {
             return;
         };
@@ -75,13 +77,20 @@ impl Watch {
 
     /// How many rows were touched so far, for [`Watch::rewind`].
     pub(in crate::engine) fn mark(&self) -> Mark {
-        Mark(self.lock().iter().map(|table| table.touched.len()).collect())
+        Mark(
+            self.lock()
+                .iter()
+                .map(|table| table.touched.len())
+                .collect(),
+        )
     }
 
     /// What was done since the mark was undone: those rows need no number.
     pub(in crate::engine) fn rewind(&self, mark: &Mark) {
         for (index, table) in self.lock().iter_mut().enumerate() {
-            table.touched.truncate(mark.0.get(index).copied().unwrap_or(0));
+            table
+                .touched
+                .truncate(mark.0.get(index).copied().unwrap_or(0));
         }
     }
 
