@@ -15,7 +15,7 @@ use crate::{
     engine::{Checkpoint, Engine, Transaction, TransactionGuard},
     entity::EntityTypes,
     error::Result,
-    observe::Statistics,
+    observe::{Holder, Statistics},
     schema,
     sql::{Executor, Read, Rows},
 };
@@ -64,7 +64,6 @@ impl Database {
     }
 
     /// Chooses how a file is opened.
-    #[must_use]
     pub fn builder(path: impl Into<PathBuf>) -> DatabaseBuilder {
         DatabaseBuilder::new(path.into())
     }
@@ -197,6 +196,12 @@ impl Database {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.engine.statistics()
+    }
+
+    /// Who holds the writer at the moment, and for how long: what a health check should look at.
+    #[must_use]
+    pub fn writer_holder(&self) -> Option<Holder> {
+        self.engine.held_by()
     }
 
     /// How many frames (pages) the write-ahead log had after the last commit of this process.

@@ -65,7 +65,7 @@ use self::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    observe::Statistics,
+    observe::{Holder, Statistics},
     sql::{Batch, Executor, Read, Rows},
 };
 
@@ -244,6 +244,14 @@ impl Engine {
     /// What the engine counted.
     pub(crate) fn statistics(&self) -> Statistics {
         self.core.counters.read()
+    }
+
+    /// Who holds the writer.
+    pub(crate) fn held_by(&self) -> Option<Holder> {
+        self.core.slot.held_by().map(|held| Holder {
+            label: held.label.to_string(),
+            age: held.age,
+        })
     }
 
     /// How many frames the log had after the last commit of this process.

@@ -1,6 +1,9 @@
 //! What the library counts about itself.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -20,6 +23,16 @@ impl Counter {
     }
 }
 
+/// Who holds the writer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// What for, with the place in the application's source where that is known.
+    pub label: String,
+    /// For how long.
+    pub age: Duration,
+}
+
 /// The counters of one engine.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -27,6 +40,8 @@ pub(crate) struct Counters {
     pub(crate) groups: Counter,
     pub(crate) largest_group: Counter,
     pub(crate) group_sizes: [Counter; 8],
+    pub(crate) waits: [Counter; 7],
+    pub(crate) longest_wait_micros: Counter,
     pub(crate) refused: Counter,
     pub(crate) transactions: Counter,
     pub(crate) rolled_back: Counter,
@@ -53,6 +68,11 @@ pub struct Statistics {
     pub largest_group: u64,
     /// How many commits had 1, 2, 3 to 4, 5 to 8, 9 to 16, 17 to 32, 33 to 64, and more saves.
     pub group_sizes: [u64; 8],
+    /// How long the saves waited from `save_changes` to their answer: under 100 microseconds, 1, 10, 100 milliseconds,
+    /// 1, 10 seconds, and longer.
+    pub waits: [u64; 7],
+    /// The longest of these waits.
+    pub longest_wait: Duration,
     /// Saves that were refused, by a conflict, a constraint or an error.
     pub refused: u64,
     /// Exclusive transactions that were committed.
@@ -90,6 +110,17 @@ impl Counters {
         self.group_sizes[class].add(1);
     }
 
+    /// A save was answered after this long.
+    pub(crate) fn waited(&self, wait: Duration) {
+        let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+        let class = [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
+            .iter()
+            .take_while(|bound| micros >= **bound)
+            .count();
+        self.waits[class].add(1);
+        self.longest_wait_micros.raise(micros);
+    }
+
     /// The present counts.
     pub(crate) fn read(&self) -> Statistics {
         Statistics {
@@ -97,6 +128,8 @@ impl Counters {
             groups: self.groups.get(),
             largest_group: self.largest_group.get(),
             group_sizes: std::array::from_fn(|class| self.group_sizes[class].get()),
+            waits: std::array::from_fn(|class| self.waits[class].get()),
+            longest_wait: Duration::from_micros(self.longest_wait_micros.get()),
             refused: self.refused.get(),
             transactions: self.transactions.get(),
             rolled_back: self.rolled_back.get(),
@@ -115,7 +148,18 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
+    use crate::observe::Counters;
+
+    #[test]
+    fn waits_fall_into_their_classes() {
+        let counters = Counters::default();
+        for micros in [1, 99, 100, 999, 1_000, 10_000_000] {
+            counters.waited(Duration::from_micros(micros));
+        }
+        assert_eq!(counters.read().waits, [2, 2, 1, 0, 0, 0, 1]);
+    }
 
     #[test]
     fn group_sizes_fall_into_their_classes() {

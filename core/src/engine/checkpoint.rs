@@ -18,7 +18,7 @@ use crate::{
         block_on::block_on, core::Core, ffi::PlainConnection, slot::Label,
         sqlite_error::from_rusqlite, transaction::turn,
     },
-    error::Result,
+    error::{ErrorKind, Result},
 };
 
 /// How long a restart waits for readers of the log, with the slot held.
@@ -103,7 +103,9 @@ impl Checkpointer {
                 while shared.wait() {
                     let Some(core) = core.upgrade() else { return };
                     core.counters.checkpoints.add(1);
-                    if let Err(error) = pass(&core, &connection) {
+                    if let Err(error) = pass(&core, &connection)
+                        && error.kind() != ErrorKind::Closed
+                    {
                         tracing::warn!(%error, "a checkpoint failed; it is tried again as the log grows");
                         let frames = core.wal_size.frames();
                         core.wal_size
@@ -177,7 +179,7 @@ fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
     });
     drop(lease);
     match restarted {
-        Err(error) if error.kind() == crate::error::ErrorKind::Busy => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
         other => other.map(drop),
     }
 }

@@ -60,7 +60,7 @@ pub(in crate::engine) fn open_file(path: &Path, options: Options) -> Result<Arc<
     let core = start(
         Location {
             path,
-            temporary: None,
+            _temporary: None,
         },
         options,
     )?;
@@ -83,7 +83,7 @@ pub(in crate::engine) fn open_temporary(options: Options) -> Result<Arc<Core>> {
     start(
         Location {
             path,
-            temporary: Some(Arc::new(folder)),
+            _temporary: Some(Arc::new(folder)),
         },
         options,
     )
@@ -265,7 +265,7 @@ fn reader(path: &Path, options: &Options) -> Result<Reader> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::{engine::open::check_version, error::ErrorKind};
 
     #[test]
     fn an_old_sqlite_is_refused_with_the_reason() {

@@ -188,5 +188,5 @@ pub(crate) struct Location {
     /// Absolute, links resolved.
     pub(crate) path: PathBuf,
     /// Removed when the database is closed.
-    pub(crate) temporary: Option<std::sync::Arc<tempfile::TempDir>>,
+    pub(crate) _temporary: Option<std::sync::Arc<tempfile::TempDir>>,
 }

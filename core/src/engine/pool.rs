@@ -210,11 +210,6 @@ impl Pool {
         }
     }
 
-    /// How many connections there are, lent ones included.
-    pub(in crate::engine) fn size(&self) -> usize {
-        self.lock().size
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

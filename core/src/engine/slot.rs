@@ -51,6 +51,8 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 const PATIENCE: Duration = Duration::from_millis(20);
 /// How often the thread looks around while anything is queued.
 const TICK: Duration = Duration::from_millis(20);
+/// Whoever holds the slot for longer, while others wait, is worth a warning.
+const LONG: Duration = Duration::from_secs(5);
 /// After so many ticks without anything queued the thread sleeps until it is rung.
 const IDLE_TICKS: u32 = 10;
 
@@ -82,6 +84,7 @@ struct Holder {
     since: Instant,
     taken: bool,
     is_unit: bool,
+    warned: bool,
 }
 
 #[derive(Debug)]
@@ -348,11 +351,6 @@ impl<U, A> Slot<U, A> {
         }
     }
 
-    /// Whether the slot takes no more work.
-    pub(in crate::engine) fn ended(&self) -> Option<End> {
-        self.lock().ended
-    }
-
     /// Who holds the slot.
     pub(in crate::engine) fn held_by(&self) -> Option<HeldBy> {
         self.lock().held_by()
@@ -372,6 +370,7 @@ impl<U, A> Slot<U, A> {
                 self.pass_on(&mut state);
             }
             self.expire(&mut state, now);
+            Self::warn(&mut state, now);
             if let Some(taken_over) = state.thread_leads(now, self.patience) {
                 return Some(ThreadTask {
                     lease: self.lease(true),
@@ -404,13 +403,6 @@ impl<U, A> Slot<U, A> {
             };
             state.thread = Thread::Awake;
         }
-    }
-
-    /// Wakes the thread, so that it looks around.
-    pub(in crate::engine) fn wake_thread(&self) {
-        let state = self.lock();
-        self.bell.notify_all();
-        drop(state);
     }
 
     fn lease(self: &Arc<Self>, on_thread: bool) -> Lease<U, A> {
@@ -450,6 +442,21 @@ impl<U, A> Slot<U, A> {
         }
         state.hold(ticket.number, label, false, is_unit);
         ticket.wake();
+    }
+
+    /// Says so, once, when somebody holds the slot for long while others wait.
+    fn warn(state: &mut State<U, A>, now: Instant) {
+        if state.queue.is_empty() {
+            return;
+        }
+        let waiting = state.queue.len();
+        if let Some(holder) = &mut state.holder
+            && !holder.warned
+            && now.saturating_duration_since(holder.since) > LONG
+        {
+            holder.warned = true;
+            tracing::warn!(holder = %holder.label, waiting, "the writer is held for more than five seconds");
+        }
     }
 
     /// Answers what has waited too long, at the front of the queue or anywhere in it.
@@ -507,6 +514,7 @@ impl<U, A> State<U, A> {
             since: Instant::now(),
             taken,
             is_unit,
+            warned: false,
         });
     }
 
@@ -541,9 +549,7 @@ impl<U, A> State<U, A> {
             return None;
         }
         let front = self.queue.front()?;
-        if front.unit.is_none() {
-            return None;
-        }
+        front.unit.as_ref()?;
         let overdue = match granted_for {
             Some(age) => age > patience,
             None => now.saturating_duration_since(front.queued) > patience,
@@ -669,11 +675,6 @@ impl<U, A> Lease<U, A> {
         self.slot.bell.notify_one();
     }
 
-    /// Whether the writer's thread holds this lease.
-    pub(in crate::engine) fn is_on_thread(&self) -> bool {
-        self.on_thread
-    }
-
     /// Changes what messages say about the holder.
     pub(in crate::engine) fn relabel(&self, label: Label) {
         if let Some(holder) = &mut self.slot.lock().holder {
@@ -694,6 +695,11 @@ impl<U, A> Running<U, A> {
     /// The unit to apply.
     pub(in crate::engine) fn unit(&self) -> Option<&U> {
         self.unit.as_ref()
+    }
+
+    /// How long the owner has waited.
+    pub(in crate::engine) fn waited(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.queued)
     }
 
     /// Answers the owner.

@@ -149,7 +149,12 @@ impl From<sqlx::Error> for Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use libsqlite3_sys as sqlite;
+
+    use crate::{
+        engine::sqlite_error::{from_code, kind},
+        error::ErrorKind,
+    };
 
     #[test]
     fn each_code_that_an_application_can_act_on_has_its_kind() {

@@ -214,6 +214,7 @@ impl Writer {
             Ok(receipt) => match self.commit(core) {
                 Ok(()) => {
                     core.counters.group(1);
+                    core.counters.waited(save.waited(Instant::now()));
                     Ok(receipt)
                 }
                 Err(error) => Err(Refusal::Whole(error)),
@@ -254,7 +255,9 @@ impl Writer {
                 let good = applied.iter().filter(|(_, answer)| answer.is_ok()).count();
                 core.counters.group(good);
                 core.counters.refused.add((applied.len() - good) as u64);
+                let now = Instant::now();
                 for (save, answer) in applied {
+                    core.counters.waited(save.waited(now));
                     save.answer(answer);
                 }
             }

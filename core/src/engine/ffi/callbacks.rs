@@ -108,8 +108,8 @@ unsafe extern "C" fn committed(
 }
 
 unsafe extern "C" fn shall_stop(progress: *mut c_void) -> c_int {
-    // SAFETY: invariant 2; the handler was registered with a pointer to a `Progress`.
     let stop = guarded(true, || {
+        // SAFETY: invariant 2; the handler was registered with a pointer to a `Progress`.
         unsafe { &*progress.cast::<Progress>() }.shall_stop()
     });
     c_int::from(stop)

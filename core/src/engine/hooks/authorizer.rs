@@ -129,7 +129,9 @@ const ACTS_WITHOUT_VALUE: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use libsqlite3_sys as sqlite;
+
+    use crate::engine::hooks::{Action, Authorizer};
 
     fn pragma<'a>(name: &'a str, value: Option<&'a str>) -> Action<'a> {
         Action {

@@ -67,16 +67,13 @@ impl Run {
             .stopped
             .fetch_max(self.number, Ordering::Relaxed);
     }
-
-    /// Whether somebody stopped this run.
-    pub(in crate::engine) fn is_stopped(&self) -> bool {
-        self.progress.stopped.load(Ordering::Relaxed) >= self.number
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
+    use crate::engine::hooks::progress::Progress;
 
     #[test]
     fn a_late_stop_does_not_hit_the_next_run() {

@@ -137,7 +137,7 @@ fn entry<'a>(tables: &'a mut Vec<WatchedTable>, name: &str) -> &'a mut WatchedTa
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::engine::hooks::watch::Watch;
 
     #[test]
     fn keys_follow_the_largest_one_seen() {
