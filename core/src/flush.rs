@@ -12,7 +12,6 @@
 
 mod dependency;
 mod order;
-mod rank;
 mod render;
 mod resolve;
 pub(crate) mod statements;

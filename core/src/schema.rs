@@ -1,11 +1,11 @@
 //! Table definitions as SQL, and the order in which tables depend on each other.
 
-mod dependency;
+mod rank;
 mod statement;
 
-pub use self::dependency::{Dependency, dependency_order};
+pub(crate) use self::rank::{Rank, Ranks};
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     entity::TableDef,
@@ -28,14 +28,25 @@ const RESERVED_PREFIXES: [&str; 2] = ["sqlite_", "anabranch_"];
 /// or reserved.
 pub fn create_tables(tables: &[&'static TableDef]) -> Result<Vec<String>> {
     check_tables(tables)?;
-    let ordered = dependency_order(tables);
+    let ordered = in_order(tables);
     check_index_names(&ordered)?;
     Ok(ordered
         .iter()
-        .flat_map(|dependency| {
-            std::iter::once(create_table(dependency.table)).chain(create_indexes(dependency.table))
-        })
+        .flat_map(|table| std::iter::once(create_table(table)).chain(create_indexes(table)))
         .collect())
+}
+
+/// Each table once, those referred to first, and otherwise as listed.
+fn in_order(tables: &[&'static TableDef]) -> Vec<&'static TableDef> {
+    let mut ranks = Ranks::default();
+    let mut seen = HashSet::new();
+    let mut ordered: Vec<_> = tables
+        .iter()
+        .copied()
+        .filter(|table| seen.insert(folded(table.name)))
+        .collect();
+    ordered.sort_by_key(|table| ranks.of(table).level);
+    ordered
 }
 
 /// SQLite compares names without regard to ASCII case; so does everything here.
@@ -92,17 +103,12 @@ fn check_names(table: &TableDef) -> Result<()> {
 }
 
 /// Tables and indexes share their names, and IF NOT EXISTS would pass over the second one without a word.
-fn check_index_names(tables: &[Dependency]) -> Result<()> {
+fn check_index_names(tables: &[&TableDef]) -> Result<()> {
     let mut taken: HashMap<String, String> = tables
         .iter()
-        .map(|it| {
-            (
-                folded(it.table.name),
-                format!("the table {}", it.table.name),
-            )
-        })
+        .map(|table| (folded(table.name), format!("the table {}", table.name)))
         .collect();
-    for Dependency { table, .. } in tables {
+    for table in tables {
         for column in table.columns.iter().filter(|column| column.index) {
             let name = index_name(table, column);
             let index = format!("the index on {}.{}", table.name, column.name);

@@ -4,11 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     entity::TableDef,
-    flush::{
-        Action, PlannedRow,
-        dependency::in_order,
-        rank::{Rank, Ranks},
-    },
+    flush::{Action, PlannedRow, dependency::in_order},
+    schema::{Rank, Ranks},
     sql::Arg,
     value::Value,
 };

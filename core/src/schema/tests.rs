@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use crate::{
     entity::{ColumnDef, CommitSeq, Entity, TableDef},
     error::ErrorKind,
-    schema::{create_tables, dependency_order},
+    schema::{Ranks, create_tables},
     value::{KeyOrigin, Storage},
 };
 
@@ -168,26 +168,27 @@ fn tables_may_refer_to_each_other() {
 
 #[test]
 fn ranks_rise_from_parents_to_children() {
-    let order = dependency_order(&[
+    let mut ranks = Ranks::default();
+    let tables = [
         Nest::TABLE,
         Order::TABLE,
         Hen::TABLE,
         Hostile::TABLE,
         Customer::TABLE,
         Egg::TABLE,
-        Order::TABLE,
-    ]);
-    let lines: Vec<_> = order
-        .iter()
-        .map(|it| format!("{} {} cyclic: {}", it.rank, it.table.entity, it.cyclic))
+    ];
+    let lines: Vec<_> = tables
+        .into_iter()
+        .map(|table| (ranks.of(table), table.entity))
+        .map(|(rank, entity)| format!("{} {entity} circular: {}", rank.level, rank.circular))
         .collect();
     expect![[r#"
-        0 Hen cyclic: true
-        0 Egg cyclic: true
-        1 Nest cyclic: false
-        2 Customer cyclic: true
-        3 Order cyclic: false
-        4 Hostile cyclic: true"#]]
+        1 Nest circular: false
+        3 Order circular: false
+        0 Hen circular: true
+        4 Hostile circular: true
+        2 Customer circular: true
+        0 Egg circular: true"#]]
     .assert_eq(&lines.join("\n"));
 }
 
@@ -213,17 +214,19 @@ fn a_long_cycle_shares_one_rank() {
         D {}
         E { b: B, d: D }
     }
-    let order: Vec<_> = dependency_order(&[A::TABLE, B::TABLE, C::TABLE, D::TABLE, E::TABLE])
-        .iter()
-        .map(|it| (it.table.name, it.rank, it.cyclic))
+    let mut ranks = Ranks::default();
+    let order: Vec<_> = [A::TABLE, B::TABLE, C::TABLE, D::TABLE, E::TABLE]
+        .into_iter()
+        .map(|table| (table.name, ranks.of(table)))
+        .map(|(name, rank)| (name, rank.level, rank.circular))
         .collect();
     assert_eq!(
         order,
         [
-            ("d", 0, false),
             ("a", 1, true),
             ("b", 1, true),
             ("c", 1, true),
+            ("d", 0, false),
             ("e", 2, false),
         ]
     );
@@ -398,7 +401,7 @@ fn an_index_name_is_not_taken_twice() {
             table("a_b", "Ab", &["id", "c"]),
             table("a", "A", &["id", "b_c"]),
         ],
-        &expect!["a: the index on b_c would be named a_b_c, as the index on a_b.c is"],
+        &expect!["a_b: the index on c would be named a_b_c, as the index on a.b_c is"],
     );
     refused(
         &[table("a", "A", &["id", "b"]), table("A_b", "Ab", &["id"])],

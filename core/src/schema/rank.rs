@@ -45,7 +45,7 @@ impl Ranks {
     fn find(&self, table: &'static TableDef) -> Option<usize> {
         self.nodes
             .iter()
-            .position(|node| node.table.name == table.name)
+            .position(|node| node.table.name.eq_ignore_ascii_case(table.name))
     }
 
     /// Tarjan's strongly connected components; they come out with those referred to first.
@@ -60,7 +60,7 @@ impl Ranks {
         let mut refers_to_itself = false;
         let targets = table.columns.iter().filter_map(|column| column.references);
         for target in targets.map(|reference| (reference.table)()) {
-            refers_to_itself |= target.name == table.name;
+            refers_to_itself |= target.name.eq_ignore_ascii_case(table.name);
             match self.find(target) {
                 None => {
                     let node = self.visit(target);
@@ -94,7 +94,7 @@ mod tests {
             Entity,
             samples::{Customer, Folder, Order, Player, Team},
         },
-        flush::rank::Ranks,
+        schema::Ranks,
     };
 
     #[test]
