@@ -1,0 +1,23 @@
+# One-line recipes; `.ci/run` runs all that has to pass.
+
+test:
+    cargo test --workspace
+
+lint:
+    cargo fmt --all --check && cargo clippy --workspace --all-targets -- -D warnings
+
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+example:
+    cargo run --release -p flights
+
+bench name="save":
+    cargo run --release -p anabranch-benches -- {{name}}
+
+# The long forms of the tests under load
+long:
+    ANABRANCH_LONG=1 cargo test --workspace
+
+ci:
+    bash .ci/run
