@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | reads by key, small limits | the task that asks, on a pooled read connection, under a budget | a switch of threads costs more than the read |
 //! | scans, streams, large values | a thread of the library | they would delay other tasks |
-//! | saves | whoever leads the slot: a task, or the writer's thread when a commit waits for the disk | combined, see [`writer`] |
+//! | saves | whoever leads the slot: a task, or the writer's thread when a commit waits for the disk | combined, see `engine/writer.rs` |
 //! | raw queries in `db.write` | sqlx's worker thread of the one connection for exclusive transactions | sqlx's design |
 //! | checkpoints | a thread of their own | they wait for the disk |
 //!
