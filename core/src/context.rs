@@ -57,16 +57,14 @@ mod save;
 use std::fmt;
 
 use crate::{
+    context::save::InFlight,
     engine::{Engine, Transaction},
-    entity::{self, CommitSeq, Entity},
+    entity::{CommitSeq, Entity},
     error::{Error, Result},
-    flush::statements,
-    sql::{Cost, Executor, Read, Statement},
-    tracker::{Tracker, is_temporary},
-    value::ColumnType,
+    query,
+    sql::{Executor, Read},
+    tracker::Tracker,
 };
-
-use crate::context::save::InFlight;
 
 pub use self::entry::Entry;
 pub use crate::tracker::{EntityState, Tracked};
@@ -147,25 +145,7 @@ impl<'t> Context<'t> {
         if let Some(known) = self.tracker.lookup(&key) {
             return Ok(known);
         }
-        let table = E::TABLE;
-        let key = (key.encode())
-            .map_err(|error| Error::value(table.name, table.key_column().name, error))?;
-        if is_temporary(&key) {
-            return Ok(None);
-        }
-        let read = Read {
-            statement: Statement {
-                text: statements::of(table).by_key.clone(),
-                args: vec![key],
-            },
-            cost: if table.has_large_columns() {
-                Cost::Any
-            } else {
-                Cost::Small
-            },
-            decode: |row| entity::decode::<E, _>(row),
-        };
-        let found = self.load_read(read).await?;
+        let found = self.load_read(query::by_key(&key)?).await?;
         Ok(found.first().copied())
     }
 

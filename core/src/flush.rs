@@ -14,7 +14,7 @@ mod dependency;
 mod order;
 mod render;
 mod resolve;
-pub(crate) mod statements;
+mod statements;
 
 #[cfg(test)]
 mod tests;

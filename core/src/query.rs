@@ -27,6 +27,7 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::find::by_key;
 pub use self::{
     columns::Text, condition::Condition, find::find, operand::Operand, order_by::OrderBy,
 };

@@ -34,7 +34,8 @@ pub fn find<'c, E: Entity>(
     })
 }
 
-fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
+/// The read behind [`find`].
+pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
     let rendered = EntitySql::of::<E>();
     let table = E::TABLE;
     let key = key
