@@ -35,12 +35,14 @@ mod timer;
 mod transaction;
 mod writer;
 
-pub(crate) use self::options::Options;
 pub use self::{
     checkpoint::Checkpoint,
     options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
-    submission::{Outcome, Submission},
     transaction::{Transaction, TransactionGuard},
+};
+pub(crate) use self::{
+    options::Options,
+    submission::{Outcome, Submission},
 };
 
 use std::{

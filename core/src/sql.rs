@@ -1,5 +1,5 @@
 //! Statements and how they reach a database: the one place where SQL text is made, and the two doors through
-//! which it goes. [`Executor`] is where a query runs; a [`Batch`] is what a save hands to the writer.
+//! which it goes. [`Executor`] is where a query runs; a batch is what a save hands to the writer.
 //!
 //! Nothing here knows the engine, and the engine knows nothing of entities.
 
@@ -15,9 +15,9 @@ mod select;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-pub use self::{
+pub use self::executor::{Cost, Executor, Read, Rows};
+pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, Receipt, Refusal, Step},
-    executor::{Cost, Executor, Read, Rows},
     identifier::Identifier,
     predicate::{Comparison, Pattern, Predicate},
     select::{ColumnList, Direction, OrderTerm, Select},

@@ -22,7 +22,7 @@ const MOST_INLINE_BYTES: usize = 64 * 1024;
 
 /// A batch that was handed to the writer, and the place where its answer will lie.
 #[derive(Debug)]
-pub struct Submission {
+pub(crate) struct Submission {
     core: Arc<Core>,
     stage: Stage,
     /// Room in a bounded queue; given back with the answer.
@@ -41,7 +41,7 @@ enum Stage {
 
 /// What became of a batch.
 #[derive(Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It was committed.
     Committed(Receipt),
     /// It was not applied.
@@ -65,7 +65,7 @@ impl Submission {
     ///
     /// Dropped while the batch is queued: it is taken out of the queue, and the next call says `Withdrawn`. Dropped
     /// while it runs: it ends as it ends, and the next call says how.
-    pub async fn outcome(&mut self) -> Outcome {
+    pub(crate) async fn outcome(&mut self) -> Outcome {
         let waiting = WithdrawOnDrop(self);
         let outcome = waiting.0.run().await;
         waiting.0.room = None;
@@ -74,7 +74,7 @@ impl Submission {
     }
 
     /// The answer, if it is there already.
-    pub fn try_outcome(&mut self) -> Option<Outcome> {
+    pub(crate) fn try_outcome(&mut self) -> Option<Outcome> {
         match &self.stage {
             Stage::New(_) | Stage::Withdrawn => Some(Outcome::Withdrawn),
             Stage::Queued(ticket) => ticket.try_answer().map(outcome_of),

@@ -124,7 +124,7 @@ impl Transaction {
     /// # Errors
     ///
     /// The refusal.
-    pub async fn apply(&mut self, batch: &Batch) -> Result<Receipt, Refusal> {
+    pub(crate) async fn apply(&mut self, batch: &Batch) -> Result<Receipt, Refusal> {
         let core = Arc::clone(&self.core);
         if core.runs_inline() {
             self.ready().await?;

@@ -6,7 +6,7 @@ use crate::{error::Error, sql::Statement, value::Value};
 
 /// The statements of one save, to be applied together or not at all.
 #[derive(Debug, Clone, Default)]
-pub struct Batch {
+pub(crate) struct Batch {
     /// In the order in which they run.
     pub steps: Vec<Step>,
     /// The tables for which the writer gives an integer key, by position: [`Arg::Key`] refers to them.
@@ -17,7 +17,7 @@ pub struct Batch {
 
 /// One statement of a [`Batch`].
 #[derive(Debug, Clone)]
-pub struct Step {
+pub(crate) struct Step {
     /// The text, with placeholders `?1`, `?2`, ...
     pub text: Arc<str>,
     /// The arguments, in the order of their numbers.
@@ -28,7 +28,7 @@ pub struct Step {
 
 /// An argument of a [`Step`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Arg {
+pub(crate) enum Arg {
     /// A value.
     Value(Value),
     /// The integer key that the writer gave for this position in [`Batch::keys`].
@@ -37,7 +37,7 @@ pub enum Arg {
 
 /// What has to come of a [`Step`], else the whole batch is undone.
 #[derive(Debug, Clone)]
-pub enum Expect {
+pub(crate) enum Expect {
     /// Only that it succeeds.
     Success,
     /// Exactly one row is changed; if not, `probe` reads what the database holds instead.
@@ -49,7 +49,7 @@ pub enum Expect {
 
 /// What the writer did with a [`Batch`], told only after its COMMIT.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Receipt {
+pub(crate) struct Receipt {
     /// The integer keys, one for each position in [`Batch::keys`].
     pub keys: Vec<i64>,
     /// The commit number, if any stamped table was touched.
@@ -58,7 +58,7 @@ pub struct Receipt {
 
 /// A step that did not change exactly one row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mismatch {
+pub(crate) struct Mismatch {
     /// The position in [`Batch::steps`].
     pub step: usize,
     /// The row that is there now.
@@ -67,7 +67,7 @@ pub struct Mismatch {
 
 /// Why a [`Batch`] was not applied.
 #[derive(Debug)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// Some steps did not change exactly one row.
     Mismatches(Vec<Mismatch>),
     /// A step failed.

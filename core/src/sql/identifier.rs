@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Displays a name in double quotes, those inside doubled: `order`, `group` and `a"b` work like any other.
 #[derive(Debug, Clone, Copy)]
-pub struct Identifier<'a>(pub &'a str);
+pub(crate) struct Identifier<'a>(pub &'a str);
 
 impl fmt::Display for Identifier<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

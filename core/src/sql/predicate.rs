@@ -6,7 +6,7 @@ use crate::value::Value;
 ///
 /// Values inside are never NULL: [`Predicate::Null`] asks for it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Predicate {
+pub(crate) enum Predicate {
     /// Every row, or none.
     Constant(bool),
     /// Whether the column is NULL.
@@ -62,7 +62,7 @@ pub enum Predicate {
 
 /// An operator between a column and a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub(crate) enum Comparison {
     /// `=`
     Equal,
     /// `<>`, which is NULL for a NULL.
@@ -81,7 +81,7 @@ pub enum Comparison {
 
 /// A pattern of LIKE: `%` stands for any text, `_` for one character.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
+pub(crate) enum Pattern {
     /// As written: nothing escapes `%` and `_`.
     Raw(String),
     /// With a backslash before each character that stands for itself.
@@ -91,7 +91,7 @@ pub enum Pattern {
 impl Comparison {
     /// The operator in SQL.
     #[must_use]
-    pub const fn as_sql(self) -> &'static str {
+    pub(crate) const fn as_sql(self) -> &'static str {
         match self {
             Self::Equal => "=",
             Self::NotEqual => "<>",
@@ -107,19 +107,19 @@ impl Comparison {
 impl Pattern {
     /// Matches texts that contain `text`.
     #[must_use]
-    pub fn containing(text: &str) -> Self {
+    pub(crate) fn containing(text: &str) -> Self {
         Self::escape("%", text, "%")
     }
 
     /// Matches texts that start with `text`.
     #[must_use]
-    pub fn starting_with(text: &str) -> Self {
+    pub(crate) fn starting_with(text: &str) -> Self {
         Self::escape("", text, "%")
     }
 
     /// Matches texts that end with `text`.
     #[must_use]
-    pub fn ending_with(text: &str) -> Self {
+    pub(crate) fn ending_with(text: &str) -> Self {
         Self::escape("%", text, "")
     }
 
@@ -140,7 +140,7 @@ impl Pattern {
 impl Predicate {
     /// Both.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         match self {
             Self::All(mut all) => {
                 all.push(other);
@@ -152,7 +152,7 @@ impl Predicate {
 
     /// Either.
     #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         match self {
             Self::Any(mut any) => {
                 any.push(other);
@@ -164,7 +164,7 @@ impl Predicate {
 
     /// The rows that this does not select.
     #[must_use]
-    pub fn complement(self) -> Self {
+    pub(crate) fn complement(self) -> Self {
         match self {
             Self::Constant(all) => Self::Constant(!all),
             Self::Null { column, negated } => Self::Null {
@@ -178,7 +178,7 @@ impl Predicate {
 
     /// Whether only rows with one given value in the column can be selected.
     #[must_use]
-    pub fn pins(&self, pinned: &str) -> bool {
+    pub(crate) fn pins(&self, pinned: &str) -> bool {
         match self {
             Self::Compare {
                 column,

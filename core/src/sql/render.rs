@@ -14,7 +14,7 @@ const LONGEST_CHAIN: usize = 100;
 impl Select {
     /// The statement that reads the rows.
     #[must_use]
-    pub fn into_rows(self) -> Statement {
+    pub(crate) fn into_rows(self) -> Statement {
         let mut renderer = Renderer::default();
         renderer.select(self, None);
         renderer.finish()
@@ -22,7 +22,7 @@ impl Select {
 
     /// The statement that counts the rows.
     #[must_use]
-    pub fn into_count(mut self) -> Statement {
+    pub(crate) fn into_count(mut self) -> Statement {
         self.order.clear();
         let mut renderer = Renderer::default();
         if self.limit.is_none() && self.offset == 0 {
@@ -37,7 +37,7 @@ impl Select {
 
     /// The statement that tells whether there is any row, as 0 or 1.
     #[must_use]
-    pub fn into_exists(mut self) -> Statement {
+    pub(crate) fn into_exists(mut self) -> Statement {
         self.order.clear();
         let mut renderer = Renderer::default();
         renderer.push("SELECT EXISTS (");

@@ -6,7 +6,7 @@ use crate::sql::{Identifier, Predicate};
 
 /// A SELECT over one table, to be rendered by one of its `into_` methods.
 #[derive(Debug, Clone)]
-pub struct Select {
+pub(crate) struct Select {
     /// The columns.
     pub columns: ColumnList,
     /// The table.
@@ -23,11 +23,11 @@ pub struct Select {
 
 /// A list of columns, quoted once and cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ColumnList(Arc<str>);
+pub(crate) struct ColumnList(Arc<str>);
 
 /// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OrderTerm {
+pub(crate) struct OrderTerm {
     /// The column.
     pub column: &'static str,
     /// The direction.
@@ -36,7 +36,7 @@ pub struct OrderTerm {
 
 /// A direction of sorting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// Smallest first; NULL comes before everything.
     Ascending,
     /// Largest first; NULL comes after everything.
@@ -46,7 +46,7 @@ pub enum Direction {
 impl ColumnList {
     /// The list of these columns.
     #[must_use]
-    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut text = String::new();
         for (index, name) in names.into_iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
@@ -58,7 +58,7 @@ impl ColumnList {
 
     /// The list in SQL.
     #[must_use]
-    pub fn as_sql(&self) -> &str {
+    pub(crate) fn as_sql(&self) -> &str {
         &self.0
     }
 }
@@ -66,7 +66,7 @@ impl ColumnList {
 impl Direction {
     /// The word in SQL.
     #[must_use]
-    pub const fn as_sql(self) -> &'static str {
+    pub(crate) const fn as_sql(self) -> &'static str {
         match self {
             Self::Ascending => "ASC",
             Self::Descending => "DESC",
