@@ -113,6 +113,14 @@ pub(in crate::engine) fn from_rusqlite(error: rusqlite::Error) -> Error {
 impl From<sqlx::Error> for Error {
     /// Classifies what a raw query met, so that `?` works inside of `db.write`.
     fn from(error: sqlx::Error) -> Self {
+        let error = match error {
+            // Ours, from a transaction that could not run the query: its kind says what to do.
+            sqlx::Error::Configuration(ours) => match ours.downcast::<Self>() {
+                Ok(ours) => return *ours,
+                Err(other) => sqlx::Error::Configuration(other),
+            },
+            error => error,
+        };
         match &error {
             sqlx::Error::Database(database) => {
                 let code = database

@@ -1,12 +1,20 @@
 //! A connection that sqlx and typed statements use in turn.
 
-use std::mem::ManuallyDrop;
+use std::{
+    mem::ManuallyDrop,
+    pin::pin,
+    time::{Duration, Instant},
+};
 
+use futures_util::future::{Either, select};
 use libsqlite3_sys as sqlite;
 use rusqlite::Connection;
 use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 
-use crate::engine::ffi::Hooks;
+use crate::engine::{ffi::Hooks, timer};
+
+/// How long a statement that was interrupted may take to end.
+const INTERRUPT_AGAIN: Duration = Duration::from_millis(2);
 
 /// A sqlx connection whose handle rusqlite drives too, while sqlx's worker is idle.
 ///
@@ -17,6 +25,8 @@ pub(in crate::engine) struct MixedConnection {
     sqlx: ManuallyDrop<SqliteConnection>,
     handle: Handle,
     settled: bool,
+    /// `view` and `sqlx` are gone.
+    is_closed: bool,
     /// Dropped after the connection, as the fields' order has it (invariant 2).
     _hooks: Hooks,
 }
@@ -56,6 +66,7 @@ impl MixedConnection {
             sqlx: ManuallyDrop::new(sqlx),
             handle,
             settled: true,
+            is_closed: false,
             _hooks: hooks,
         })
     }
@@ -71,12 +82,6 @@ impl MixedConnection {
         &mut self.sqlx
     }
 
-    /// Stops the statement that sqlx's worker may be running.
-    pub(in crate::engine) fn interrupt(&self) {
-        // SAFETY: invariant 1: the connection is open, and interrupting is allowed from anywhere.
-        unsafe { sqlite::sqlite3_interrupt(self.handle.0) };
-    }
-
     /// Waits until sqlx's worker is idle.
     ///
     /// Cancel safe: it stays unsettled when dropped.
@@ -87,17 +92,64 @@ impl MixedConnection {
         }
         Ok(())
     }
+
+    /// The same, and stops the statement that sqlx's worker may be running.
+    ///
+    /// It is interrupted again and again: to SQLite an interrupt means nothing if no statement runs, and one that was
+    /// sent to the worker just before may begin after it, and then run for as long as it likes, with the slot held.
+    ///
+    /// Cancel safe: it stays unsettled when dropped.
+    pub(in crate::engine) async fn stop(&mut self) -> Result<(), sqlx::Error> {
+        if self.settled {
+            return Ok(());
+        }
+        let handle = self.handle;
+        let mut idle = pin!(self.sqlx.ping());
+        loop {
+            // SAFETY: invariant 1: the connection is open, and interrupting is allowed from anywhere.
+            unsafe { sqlite::sqlite3_interrupt(handle.0) };
+            let again = pin!(timer::sleep_until(Instant::now() + INTERRUPT_AGAIN));
+            if let Either::Left((pinged, _)) = select(idle.as_mut(), again).await {
+                pinged?;
+                break;
+            }
+        }
+        self.settled = true;
+        Ok(())
+    }
+
+    /// Closes the file, and returns when that is done; a connection that is dropped is closed at some time later.
+    pub(in crate::engine) async fn close(mut self) -> Result<(), sqlx::Error> {
+        self.settle().await?;
+        match self.take_sqlx() {
+            Some(sqlx) => sqlx.close().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes sqlx's connection out, with nothing of ours left on it, if its worker is idle.
+    fn take_sqlx(&mut self) -> Option<SqliteConnection> {
+        if self.is_closed || !self.settled {
+            return None;
+        }
+        self.is_closed = true;
+        self.settled = false;
+        // SAFETY: invariants 1 and 5: the worker is idle.
+        unsafe { Hooks::remove(self.handle.0) };
+        // SAFETY: invariant 6: dropped once, as `is_closed` has it, before `sqlx`, with its cached statements.
+        unsafe { ManuallyDrop::drop(&mut self.view) };
+        // SAFETY: taken once, as `is_closed` has it; the handle has no statements of ours left.
+        Some(unsafe { ManuallyDrop::take(&mut self.sqlx) })
+    }
 }
 
 impl Drop for MixedConnection {
     fn drop(&mut self) {
-        if self.settled {
-            // SAFETY: invariants 1 and 5: the worker is idle.
-            unsafe { Hooks::remove(self.handle.0) };
-            // SAFETY: invariant 6: dropped once, here, before `sqlx`, with its cached statements.
-            unsafe { ManuallyDrop::drop(&mut self.view) };
-            // SAFETY: dropped once, here; sqlx's worker closes the handle, which has no statements of ours left.
-            unsafe { ManuallyDrop::drop(&mut self.sqlx) };
+        if self.is_closed {
+            return;
+        }
+        if let Some(sqlx) = self.take_sqlx() {
+            drop(sqlx);
         } else {
             // The worker may still run a statement, so the view cannot be touched (invariant 5), and with its
             // statements left sqlx could not close. The engine settles a connection before it lets go of it; what

@@ -91,10 +91,12 @@ impl Held {
     /// Waits until sqlx's worker is idle; `stop` interrupts what it runs.
     pub(super) async fn settle(&mut self, stop: bool) -> Result<()> {
         let connection = self.connection.as_mut().ok_or_else(super::gone)?;
-        if stop {
-            connection.interrupt();
-        }
-        connection.settle().await.map_err(Error::from)
+        let settled = if stop {
+            connection.stop().await
+        } else {
+            connection.settle().await
+        };
+        settled.map_err(Error::from)
     }
 
     /// Gives both back after the transaction has ended.
@@ -140,8 +142,7 @@ impl Undo {
         let Some(mut connection) = self.connection.take() else {
             return;
         };
-        connection.interrupt();
-        if let Err(error) = block_on(connection.settle()) {
+        if let Err(error) = block_on(connection.stop()) {
             tracing::error!(%error, "the connection of a dropped transaction is lost");
             return;
         }

@@ -23,7 +23,7 @@ use sqlx_core::{
 
 use crate::{
     engine::{hooks::Authorizer, transaction::Transaction},
-    error::{Error, ErrorKind},
+    error::Error,
 };
 
 type Step = Result<Either<SqliteQueryResult, SqliteRow>, sqlx::Error>;
@@ -162,11 +162,9 @@ fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
     }
 }
 
+/// An error of ours on its way through sqlx; `?` makes it the same again.
 fn to_sqlx(error: Error) -> sqlx::Error {
-    match error.kind() {
-        ErrorKind::TransactionEnded => sqlx::Error::Protocol(error.to_string()),
-        _ => sqlx::Error::Configuration(Box::new(error)),
-    }
+    sqlx::Error::Configuration(Box::new(error))
 }
 
 /// A statement that the library refuses.
