@@ -171,17 +171,15 @@ impl Engine {
     pub(crate) async fn vacuum(&self) -> Result<()> {
         self.maintain("vacuum", |writer, core| {
             retrying(core, || execute(writer.connection(), "VACUUM"))?;
-            checkpoint::checkpoint(writer.connection(), Mode::Truncate).map(drop)
+            truncate_log(writer, core).map(drop)
         })
         .await
     }
 
     /// Moves the log into the database file and truncates it.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint> {
-        self.maintain("a checkpoint", |writer, _| {
-            checkpoint::checkpoint(writer.connection(), Mode::Truncate)
-        })
-        .await
+        self.maintain("a checkpoint", |writer, core| truncate_log(writer, core))
+            .await
     }
 
     /// Runs work on the writer's connection, on a thread, with the slot held and no transaction open.
@@ -225,6 +223,7 @@ impl Engine {
         let closed = Arc::clone(&core);
         self.core.threads.run(move || {
             closed.pool.close();
+            closed.checkpointer.wait_until_closed();
             let writer = closed
                 .writer
                 .lock()
@@ -235,7 +234,11 @@ impl Engine {
                     frames: 0,
                     moved: 0,
                 }),
-                |writer| checkpoint::checkpoint(writer.connection(), Mode::Truncate),
+                |writer| {
+                    let outcome = truncate_log(&writer, &closed);
+                    writer.close();
+                    outcome
+                },
             );
             drop(lease);
             drop(answer.send(outcome));
@@ -283,7 +286,14 @@ fn begin(writer: &mut Writer, core: &Core) -> Result<()> {
     writer.look_around(core)
 }
 
-fn retrying(core: &Core, run: impl Fn() -> Result<()>) -> Result<()> {
+/// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
+fn truncate_log(writer: &Writer, core: &Core) -> Result<Checkpoint> {
+    retrying(core, || {
+        checkpoint::checkpoint(writer.connection(), Mode::Truncate)
+    })
+}
+
+fn retrying<T>(core: &Core, run: impl Fn() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     loop {
         match run() {

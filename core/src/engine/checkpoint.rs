@@ -7,7 +7,7 @@
 //! readers that still look into the log, while new ones read the database file alone.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, PoisonError, Weak},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use crate::{
         block_on::block_on, core::Core, ffi::PlainConnection, slot::Label,
         sqlite_error::from_rusqlite, transaction::turn,
     },
-    error::{ErrorKind, Result},
+    error::{Error, ErrorKind, Result},
 };
 
 /// How long a restart waits for readers of the log, with the slot held.
@@ -40,6 +40,8 @@ struct Shared {
 struct State {
     wanted: bool,
     ended: bool,
+    /// The thread is gone, and its connection closed.
+    closed: bool,
 }
 
 /// What a checkpoint did. Whether all frames were moved says more than SQLite's busy flag: a passive checkpoint
@@ -75,18 +77,21 @@ pub(in crate::engine) fn checkpoint(connection: &Connection, mode: Mode) -> Resu
         Mode::Restart => "PRAGMA wal_checkpoint(RESTART)",
         Mode::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
     };
-    let count = |row: &rusqlite::Row<'_>, index| -> rusqlite::Result<u32> {
+    let count = |row: &rusqlite::Row<'_>, index| -> rusqlite::Result<Option<u32>> {
         let count: i64 = row.get(index)?;
-        Ok(u32::try_from(count).unwrap_or_default())
+        Ok(u32::try_from(count).ok())
     };
-    connection
-        .query_row(sql, [], |row| {
-            Ok(Checkpoint {
-                frames: count(row, 1)?,
-                moved: count(row, 2)?,
-            })
-        })
-        .map_err(|error| from_rusqlite(error).with_statement(sql))
+    let (frames, moved) = connection
+        .query_row(sql, [], |row| Ok((count(row, 1)?, count(row, 2)?)))
+        .map_err(|error| from_rusqlite(error).with_statement(sql))?;
+    // Both are -1 when another connection is at it: no error to SQLite, but nothing was done here.
+    match (frames, moved) {
+        (Some(frames), Some(moved)) => Ok(Checkpoint { frames, moved }),
+        _ => Err(Error::new(
+            ErrorKind::Busy,
+            "another connection is moving the log into the database file",
+        )),
+    }
 }
 
 impl Checkpointer {
@@ -100,8 +105,9 @@ impl Checkpointer {
         std::thread::Builder::new()
             .name("anabranch-checkpoint".to_owned())
             .spawn(move || {
+                let closes = Closes(Arc::clone(&shared));
                 while shared.wait() {
-                    let Some(core) = core.upgrade() else { return };
+                    let Some(core) = core.upgrade() else { break };
                     core.counters.checkpoints.add(1);
                     if let Err(error) = pass(&core, &connection)
                         && error.kind() != ErrorKind::Closed
@@ -112,6 +118,8 @@ impl Checkpointer {
                             .wake_at(frames + core.options.wal_autocheckpoint);
                     }
                 }
+                drop(connection);
+                drop(closes);
             })
             .map(drop)
     }
@@ -126,19 +134,42 @@ impl Checkpointer {
     pub(in crate::engine) fn end(&self) {
         self.shared.ring(true);
     }
+
+    /// Waits until the thread has closed its connection. To be called after [`Checkpointer::end`] and the slot's end,
+    /// from another thread.
+    pub(in crate::engine) fn wait_until_closed(&self) {
+        let mut state = self.shared.lock();
+        while !state.closed {
+            state = self
+                .shared
+                .bell
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Tells when it is dropped that the thread is gone, however it went.
+struct Closes(Arc<Shared>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.bell.notify_all();
+    }
 }
 
 impl Shared {
     fn ring(&self, end: bool) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.wanted = true;
         state.ended |= end;
-        self.bell.notify_one();
+        self.bell.notify_all();
     }
 
     /// Waits for the bell; false when the thread is to end.
     fn wait(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         while !state.wanted {
             state = self
                 .bell
@@ -148,19 +179,22 @@ impl Shared {
         state.wanted = false;
         !state.ended
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
     let threshold = core.options.wal_autocheckpoint;
-    let passed = checkpoint(connection, Mode::Passive)?;
-    let restart_at = threshold + threshold / 2;
-    if passed.is_complete() && core.wal_size.frames() <= passed.frames {
-        // The next write finds nothing left to move, and starts the log anew.
-        core.wal_size
-            .wake_at(passed.frames.max(threshold) + threshold / 2);
-        return Ok(());
+    // Another process that is at it moves our frames as well.
+    match checkpoint(connection, Mode::Passive) {
+        Err(error) if error.kind() != ErrorKind::Busy => return Err(error),
+        _ => {}
     }
+    let restart_at = threshold + threshold / 2;
     if core.wal_size.frames() < restart_at {
+        // If every frame was moved and no reader is in the way, the next write starts the log anew.
         core.wal_size.wake_at(restart_at);
         return Ok(());
     }

@@ -17,6 +17,7 @@ use rusqlite::Connection;
 use crate::{
     engine::{
         apply::{Numbering, apply},
+        block_on::block_on,
         connection::{Role, execute, jitter, open},
         core::Core,
         ffi::{Hooks, MixedConnection, PlainConnection, data_version},
@@ -82,6 +83,15 @@ impl Writer {
             foreign_commit: None,
             in_a_row: 0,
         })
+    }
+
+    /// Closes both connections, and returns when that is done.
+    pub(in crate::engine) fn close(self) {
+        if let Some(mixed) = self.mixed
+            && let Err(error) = block_on(mixed.close())
+        {
+            tracing::warn!(%error, "the connection of exclusive transactions was not closed");
+        }
     }
 
     /// The connection, for work under the slot that is no save.
@@ -303,12 +313,17 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
             }
             return;
         }
-        if writer.makes_room() {
-            drop(writer);
+        let makes_room = writer.makes_room();
+        drop(writer);
+        if let Some(times) = core.wal_size.lead() {
+            // A checkpoint syncs the disk, and commits do not: unchecked they would grow the log many times over.
+            lease.pause(ROOM * times);
+            return;
+        }
+        if makes_room {
             lease.pause(ROOM);
             return;
         }
-        drop(writer);
         if began.elapsed() > LEAD {
             return;
         }
