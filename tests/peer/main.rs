@@ -1,0 +1,160 @@
+//! A process that writes, for the tests that kill one, and for those that let two of them write one file.
+//!
+//! `peer crash FILE SEED EXECUTION SYNCHRONOUS` saves until it is killed; a line `KEY LINES` for each order says what
+//! was acknowledged. `peer write FILE MILLISECONDS NUMBER` waits for a line, saves for so long, and prints how many
+//! orders and commits it made. `peer open` opens, makes the tables of, and saves into each file that a line names.
+
+use std::{
+    error::Error as StdError,
+    io::{BufRead, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anabranch::prelude::*;
+use anabranch_tests::{
+    load::{Line, Order, add_line, add_order, write_order},
+    random::Random,
+};
+use tokio::task::JoinSet;
+
+type Outcome<T = ()> = Result<T, Box<dyn StdError + Send + Sync>>;
+
+/// How many tasks save at once.
+const TASKS: i64 = 8;
+
+fn main() -> Outcome {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match *arguments {
+            ["crash", file, seed, execution, synchronous] => {
+                let builder = Database::builder(file)
+                    .execution(match execution {
+                        "threaded" => Execution::Threaded,
+                        _ => Execution::Inline,
+                    })
+                    .synchronous(match synchronous {
+                        "full" => Synchronous::Full,
+                        _ => Synchronous::Normal,
+                    });
+                let db = builder.wal_autocheckpoint(50).open().await?;
+                save_until_killed(&db, seed.parse()?).await
+            }
+            ["write", file, milliseconds, number] => {
+                let lasting = Duration::from_millis(milliseconds.parse()?);
+                save_for(Path::new(file), lasting, number.parse()?).await
+            }
+            ["open"] => open_each().await,
+            _ => Err("what is this process to do?".into()),
+        }
+    })
+}
+
+/// One write to the pipe for each line, so that none is torn.
+fn say(line: &str) -> Outcome {
+    Ok(std::io::stdout()
+        .lock()
+        .write_all(format!("{line}\n").as_bytes())?)
+}
+
+async fn save_until_killed(db: &Database, seed: u64) -> Outcome {
+    db.create_tables::<(Order, Line)>().await?;
+    let mut random = Random::new(seed);
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let (db, mut random) = (db.clone(), random.branch());
+        let first = i64::try_from(seed >> 16)?;
+        tasks.spawn(async move {
+            let mut known = Vec::new();
+            for serial in first.. {
+                let (id, lines) = match random.below(10) {
+                    0 => (write_order(&db, task, serial).await?, 3),
+                    1..=3 if !known.is_empty() => {
+                        let which = random.below(known.len() as u64);
+                        extend(&db, known[usize::try_from(which)?]).await?
+                    }
+                    _ => {
+                        let mut ctx = db.context();
+                        let lines = 1 + i64::try_from(random.below(5))?;
+                        let order = add_order(&mut ctx, task, serial, lines);
+                        ctx.save_changes().await?;
+                        (ctx[order].id, lines)
+                    }
+                };
+                known.push(id);
+                say(&format!("{id} {lines}"))?;
+            }
+            Outcome::Ok(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+async fn extend(db: &Database, id: i64) -> Outcome<(i64, i64)> {
+    let mut ctx = db.context();
+    let order = ctx.find::<Order>(id).await?;
+    let order = order.ok_or("an acknowledged order is missing")?;
+    add_line(&mut ctx, order);
+    ctx.save_changes().await?;
+    Ok((id, ctx[order].lines))
+}
+
+async fn save_for(file: &Path, lasting: Duration, number: i64) -> Outcome {
+    let db = Database::open(file).await?;
+    std::io::stdin().lock().read_line(&mut String::new())?;
+    let end = Instant::now() + lasting;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let db = db.clone();
+        tasks.spawn(async move {
+            let mut saved = 0_u64;
+            let mut last = CommitSeq(0);
+            while Instant::now() < end {
+                let serial = i64::try_from(saved)?;
+                let task = number * TASKS + task;
+                if serial % 10 == 9 {
+                    write_order(&db, task, serial).await?;
+                } else {
+                    let mut ctx = db.context();
+                    let order = add_order(&mut ctx, task, serial, 2);
+                    let stamp = ctx.save_changes().await?.commit_seq;
+                    if stamp != Some(ctx[order].seq) || ctx[order].seq <= last {
+                        return Err("commit numbers do not grow".into());
+                    }
+                    last = ctx[order].seq;
+                }
+                saved += 1;
+            }
+            Outcome::Ok(saved)
+        });
+    }
+    let mut saved = 0;
+    while let Some(ended) = tasks.join_next().await {
+        saved += ended??;
+    }
+    let statistics = db.statistics();
+    db.close().await?;
+    let commits = statistics.groups + statistics.transactions;
+    say(&format!("{saved} {commits} {}", statistics.busy))
+}
+
+async fn open_each() -> Outcome {
+    for file in std::io::stdin().lock().lines() {
+        let db = Database::open(PathBuf::from(file?)).await?;
+        db.create_tables::<(Order, Line)>().await?;
+        let mut ctx = db.context();
+        add_order(&mut ctx, i64::from(std::process::id()), 0, 2);
+        ctx.save_changes().await?;
+        db.close().await?;
+        say("saved")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! A save that was polled and is then left alone, held but not dropped, stops nobody.
+
+use std::{
+    future::Future,
+    pin::pin,
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use anabranch::prelude::*;
+use anabranch_tests::load::{Line, Order, add_order, write_order};
+
+use crate::MODES;
+
+async fn database(execution: Execution, synchronous: Synchronous) -> Database {
+    let db = Database::builder("")
+        .execution(execution)
+        .synchronous(synchronous)
+        .open_temporary()
+        .await
+        .unwrap();
+    db.create_tables::<(Order, Line)>().await.unwrap();
+    db
+}
+
+async fn others_go_on(db: &Database, serial: i64) {
+    let soon = Duration::from_secs(10);
+    let save = async {
+        let mut ctx = db.context();
+        add_order(&mut ctx, 1, serial, 1);
+        ctx.save_changes().await
+    };
+    let saved = tokio::time::timeout(soon, save).await;
+    saved.expect("a save is stopped").unwrap();
+    let written = tokio::time::timeout(soon, write_order(db, 2, serial)).await;
+    written.expect("a transaction is stopped").unwrap();
+}
+
+#[tokio::test]
+async fn a_save_that_is_polled_once_and_held_stops_nobody() {
+    for (execution, synchronous) in MODES {
+        for polls in 1..4 {
+            let db = database(execution, synchronous).await;
+            let mut ctx = db.context();
+            add_order(&mut ctx, 0, 0, 3);
+            // The queue is held, so that the save waits in it whatever the mode.
+            let guard = db.begin().await.unwrap();
+            {
+                let mut held = pin!(ctx.save_changes());
+                let nobody = &mut Context::from_waker(Waker::noop());
+                for _ in 0..polls {
+                    assert!(held.as_mut().poll(nobody).is_pending());
+                }
+                guard.commit().await.unwrap();
+                for serial in 0..3 {
+                    others_go_on(&db, serial).await;
+                }
+                assert_eq!(held.await.unwrap().inserted, 4);
+            }
+            assert!(!ctx.has_changes());
+            assert_eq!(Order::query().count(&db).await.unwrap(), 7);
+            db.close().await.unwrap();
+        }
+    }
+}
+
+/// Only the thread can run it: its owner was granted the lead, and sleeps on it.
+#[tokio::test]
+async fn the_thread_takes_over_what_its_owner_leaves_lying() {
+    let db = database(Execution::Inline, Synchronous::Normal).await;
+    let mut ctx = db.context();
+    add_order(&mut ctx, 0, 0, 1);
+    let guard = db.begin().await.unwrap();
+    let mut held = pin!(ctx.save_changes());
+    let nobody = &mut Context::from_waker(Waker::noop());
+    for _ in 0..2 {
+        assert!(held.as_mut().poll(nobody).is_pending());
+    }
+    guard.rollback().await.unwrap();
+    write_order(&db, 1, 0).await.unwrap();
+    assert_eq!(db.statistics().taken_over, 1);
+    assert_eq!(Order::query().count(&db).await.unwrap(), 2);
+    assert_eq!(held.await.unwrap().inserted, 2);
+}
+
+/// A turn cannot be run by anybody else; once it is dropped the next one comes.
+#[tokio::test]
+async fn a_turn_that_is_held_unpolled_ends_when_it_is_dropped() {
+    let db = database(Execution::Inline, Synchronous::Normal).await;
+    let guard = db.begin().await.unwrap();
+    let mut held = Box::pin(db.begin());
+    let nobody = &mut Context::from_waker(Waker::noop());
+    assert!(held.as_mut().poll(nobody).is_pending());
+    guard.commit().await.unwrap();
+    let mut others = pin!(others_go_on(&db, 0));
+    assert!(others.as_mut().poll(nobody).is_pending());
+    drop(held);
+    others.await;
+}
