@@ -54,7 +54,8 @@ fn read_inline<T>(core: &Core, lent: &Lent, read: &Read<T>) -> Result<Option<Vec
     let outcome = collect(&lent.connection, read);
     if began.elapsed() > SLOW {
         core.counters.slow_inline.add(1);
-        core.gate.ban(&read.statement.text);
+        let number = core.counters.reads_inline.get();
+        core.gate.was_slow(&read.statement.text, number);
     }
     match outcome {
         Ok(items) => Ok(Some(items)),
