@@ -11,35 +11,38 @@ use crate::entities::{Airline, Airport, Flight, Plane, Weather};
 /// What this example writes into the header of its file, to know it again.
 const APPLICATION_ID: i64 = 0x666c_7431;
 
+/// Referring tables go before those that they refer to.
+const START: &str = "
+    PRAGMA application_id = 0x666c7431;
+    DROP TABLE IF EXISTS flights;
+    DROP TABLE IF EXISTS weather;
+    DROP TABLE IF EXISTS planes;
+    DROP TABLE IF EXISTS airports;
+    DROP TABLE IF EXISTS airlines";
+
 /// Opens the file with five empty tables. What an earlier run left in it is removed, in place: whoever has the file
 /// open beside us goes on with the same file.
 pub(crate) async fn create(path: &Path) -> Result<Database> {
-    let is_there = path.exists();
-    if is_there {
+    if path.is_file() {
         refuse_strangers(path).await?;
     }
     let db = Database::open(path).await?;
+    make_tables(&db)
+        .await
+        .with_context(|| format!("making the tables of {}", path.display()))?;
+    Ok(db)
+}
+
+async fn make_tables(db: &Database) -> Result<()> {
     db.write(async |tx| {
-        // Referring tables first.
-        sqlx::raw_sql(
-            "DROP TABLE IF EXISTS flights;
-             DROP TABLE IF EXISTS weather;
-             DROP TABLE IF EXISTS planes;
-             DROP TABLE IF EXISTS airports;
-             DROP TABLE IF EXISTS airlines;
-             PRAGMA application_id = 0x666c7431",
-        )
-        .execute(&mut *tx)
-        .await?;
+        sqlx::raw_sql(START).execute(&mut *tx).await?;
         Ok(())
     })
     .await?;
-    if is_there {
-        db.vacuum().await?;
-    }
+    db.vacuum().await?;
     db.create_tables::<(Airline, Airport, Plane, Weather, Flight)>()
         .await?;
-    Ok(db)
+    Ok(())
 }
 
 /// A file that this example did not make is somebody's: it is looked at read-only, and left alone.

@@ -41,23 +41,34 @@ async fn main() -> ExitCode {
     match run(Options::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", explain(&error));
             ExitCode::FAILURE
         }
     }
 }
 
+/// The error and its causes, as far down as the library's own, which says all that SQLite has to say.
+fn explain(error: &anyhow::Error) -> String {
+    let mut words = Vec::new();
+    for cause in error.chain() {
+        words.push(cause.to_string());
+        if cause.is::<Error>() {
+            break;
+        }
+    }
+    words.join(": ")
+}
+
 async fn run(options: Options) -> Result<()> {
     let data = DataSet::open(options.data)?;
-    let db = database::create(&options.db)
-        .await
-        .with_context(|| format!("making {}", options.db.display()))?;
+    let db = database::create(&options.db).await?;
     let report = fill(&db, &data).await;
     // Also after an error: what was saved is moved into the file.
     let closed = db.close().await;
-    let report = report?;
+    let shown = options.db.display();
+    let report = report.with_context(|| format!("{shown} is incomplete"))?;
     closed?;
-    writeln!(io::stdout(), "{report}\n{} is ready", options.db.display())?;
+    writeln!(io::stdout(), "{report}\n{shown} is ready")?;
     Ok(())
 }
 

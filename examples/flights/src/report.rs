@@ -41,9 +41,9 @@ struct Unlisted {
 struct Route {
     origin: String,
     dest: String,
+    name: Option<String>,
     flights: i64,
     mean_delay: Option<f64>,
-    airlines: String,
 }
 
 impl Report {
@@ -90,20 +90,9 @@ impl Report {
     }
 }
 
-/// The airlines of a route are sorted by how much they fly it.
 const BUSIEST_ROUTES: &str = "
-    WITH shares AS (
-        SELECT origin, dest, carrier, count(*) AS flights, total(dep_delay) AS minutes, count(dep_delay) AS departed
-        FROM flights
-        GROUP BY origin, dest, carrier
-    )
-    SELECT
-        origin,
-        dest,
-        sum(flights) AS flights,
-        sum(minutes) / sum(departed) AS mean_delay,
-        group_concat(airlines.name, ', ' ORDER BY flights DESC) AS airlines
-    FROM shares JOIN airlines USING (carrier)
+    SELECT origin, dest, airports.name, count(*) AS flights, avg(dep_delay) AS mean_delay
+    FROM flights JOIN airports ON airports.faa = flights.dest
     GROUP BY origin, dest
     ORDER BY flights DESC, origin, dest
     LIMIT ?";
@@ -146,11 +135,11 @@ impl fmt::Display for Report {
         for file in &self.imported {
             writeln!(
                 f,
-                "  {:<9} {:>8} rows in {:>8.1?} {:>9} rows/s",
+                "  {:<9}{:>8} rows in {:>7.3} s, {:>9} rows/s",
                 file.table,
-                HumanCount(file.rows as u64),
-                file.took,
-                rate(file.rows as u64, file.took),
+                HumanCount(file.rows as u64).to_string(),
+                file.took.as_secs_f64(),
+                rate(file.rows as u64, file.took).to_string(),
             )?;
         }
         write!(f, "{}{}", self.unlisted, self.worked)?;
@@ -203,10 +192,10 @@ impl fmt::Display for Worked {
         writeln!(f, "\nWorked, {TASKS} tasks at once")?;
         writeln!(
             f,
-            "  {} delays and {} exchanges of planes in {:.1?}, {} saves/s",
+            "  {} delays and {} exchanges of planes in {:.3} s, {} saves/s",
             HumanCount(self.delays),
             HumanCount(self.swaps),
-            self.took,
+            self.took.as_secs_f64(),
             rate(saves, self.took),
         )?;
         writeln!(
@@ -231,19 +220,16 @@ impl fmt::Display for Worked {
 
 impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            origin,
-            dest,
-            flights,
-            mean_delay,
-            airlines,
-        } = self;
-        write!(f, "{origin} - {dest} {flights:>6} flights, ")?;
-        match mean_delay {
-            Some(minutes) => write!(f, "{minutes:>5.1} minutes late on average")?,
-            None => write!(f, "none of which departed")?,
+        let flights = HumanCount(self.flights.unsigned_abs()).to_string();
+        write!(f, "{} to {} {flights:>7} flights", self.origin, self.dest)?;
+        match self.mean_delay {
+            Some(minutes) => write!(f, ", {minutes:>4.1} minutes late on average")?,
+            None => write!(f, ", none of which departed")?,
         }
-        write!(f, ": {airlines}")
+        match &self.name {
+            Some(name) => write!(f, " ({name})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -253,13 +239,14 @@ fn commits(f: &mut fmt::Formatter<'_>, statistics: &Statistics) -> fmt::Result {
     ];
     writeln!(
         f,
-        "\nCommits: {} for {} saves",
-        HumanCount(statistics.groups),
+        "\nCommitted {} saves in {} commits, each of so many saves:",
         HumanCount(statistics.saves),
+        HumanCount(statistics.groups),
     )?;
     for (class, commits) in CLASSES.iter().zip(statistics.group_sizes) {
         if commits > 0 {
-            writeln!(f, "  {:>7} with {class} saves", HumanCount(commits))?;
+            let commits = HumanCount(commits).to_string();
+            writeln!(f, "  {commits:>7} of {class}")?;
         }
     }
     Ok(())
