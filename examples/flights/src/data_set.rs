@@ -80,14 +80,14 @@ fn read<T: DeserializeOwned>(
 ) -> Result<()> {
     let shown = || path.display().to_string();
     let file = File::open(path).with_context(shown)?;
-    bar.set_length(file.metadata().with_context(shown)?.len());
-    let file = BufReader::new(bar.wrap_read(file));
     if path.extension().is_some_and(|extension| extension == "zip") {
-        let mut archive = ZipArchive::new(file).with_context(shown)?;
+        let mut archive = ZipArchive::new(BufReader::new(file)).with_context(shown)?;
         let entry = archive.by_index(0).with_context(shown)?;
-        read_csv(path, entry, send)
+        bar.set_length(entry.size());
+        read_csv(path, bar.wrap_read(entry), send)
     } else {
-        read_csv(path, file, send)
+        bar.set_length(file.metadata().with_context(shown)?.len());
+        read_csv(path, bar.wrap_read(file), send)
     }
 }
 

@@ -59,17 +59,14 @@ async fn refuse_strangers(path: &Path) -> Result<()> {
         .fetch_one(&mut file)
         .await?;
         file.close().await?;
-        Ok::<_, sqlx::Error>(found)
+        Ok::<_, Error>(found)
     };
-    let (application, objects) = look.await.with_context(|| {
-        format!(
-            "{} is there already, and cannot be read as a database: it is left as it is",
-            path.display()
-        )
-    })?;
+    let (application, objects) = look
+        .await
+        .with_context(|| format!("{} is there already, and left as it is", path.display()))?;
     if application != APPLICATION_ID && objects > 0 {
         bail!(
-            "{} is a database that this example did not make: it is left as it is; name another with --db",
+            "{} is there already, and left as it is: this example did not make it; name another with --db",
             path.display()
         );
     }

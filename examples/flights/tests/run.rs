@@ -195,7 +195,10 @@ fn a_database_of_somebody_else_is_left_alone() {
     let notes = b"no database at all";
     fs::write(place.db(), notes).unwrap();
     let error = place.error();
-    assert!(error.contains("it is left as it is"), "{error}");
+    assert!(
+        error.contains("left as it is: the file is no SQLite database"),
+        "{error}"
+    );
     assert_eq!(fs::read(place.db()).unwrap(), notes);
 }
 
@@ -214,7 +217,7 @@ async fn a_database_with_the_same_tables_is_left_alone() {
     db.close().await.unwrap();
     let before = fs::read(place.db()).unwrap();
     let error = place.error();
-    assert!(error.contains("did not make"), "{error}");
+    assert!(error.contains("this example did not make it"), "{error}");
     assert_eq!(fs::read(place.db()).unwrap(), before);
 }
 
