@@ -18,6 +18,7 @@ use crate::{
         options::{Execution, Location, Options, Synchronous},
         pool::{Pool, Reader},
         slot::Slot,
+        sqlite_error::from_rusqlite,
         threads::Threads,
         writer::Writer,
     },
@@ -205,7 +206,15 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         )
         .with_source(error)
     })?;
+    // It reads, and another process that opened the file just now may still be recovering the log.
+    connection
+        .busy_timeout(options.busy_timeout)
+        .map_err(from_rusqlite)?;
     let writer = Writer::new(connection, hooks, Arc::clone(&watch))?;
+    writer
+        .connection()
+        .busy_timeout(std::time::Duration::ZERO)
+        .map_err(from_rusqlite)?;
     let readers = (0..options.readers)
         .map(|_| reader(&location.path, &options))
         .collect::<Result<Vec<_>>>()?;
