@@ -100,8 +100,11 @@ pub struct Statistics {
 }
 
 impl Counters {
-    /// A commit with this many saves.
+    /// A commit with this many saves; where all of a group were refused, there is none.
     pub(crate) fn group(&self, saves: usize) {
+        if saves == 0 {
+            return;
+        }
         let saves = saves as u64;
         self.saves.add(saves);
         self.groups.add(1);
@@ -169,5 +172,12 @@ mod tests {
         }
         assert_eq!(counters.read().group_sizes, [1, 1, 2, 1, 0, 0, 1, 2]);
         assert_eq!(counters.read().largest_group, 1000);
+    }
+
+    #[test]
+    fn a_group_that_was_refused_as_a_whole_is_no_commit() {
+        let counters = Counters::default();
+        counters.group(0);
+        assert_eq!(counters.read(), Statistics::default());
     }
 }
