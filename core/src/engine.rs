@@ -169,17 +169,15 @@ impl Engine {
     pub(crate) async fn vacuum(&self) -> Result<()> {
         self.maintain("vacuum", |writer, core| {
             retrying(core, || execute(writer.connection(), "VACUUM"))?;
-            checkpoint::checkpoint(writer.connection(), Mode::Truncate).map(drop)
+            truncate_log(core, writer).map(drop)
         })
         .await
     }
 
     /// Moves the log into the database file and truncates it.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint> {
-        self.maintain("a checkpoint", |writer, _| {
-            checkpoint::checkpoint(writer.connection(), Mode::Truncate)
-        })
-        .await
+        self.maintain("a checkpoint", |writer, core| truncate_log(core, writer))
+            .await
     }
 
     /// Runs work on the writer's connection, on a thread, with the slot held and no transaction open.
@@ -233,7 +231,7 @@ impl Engine {
                     frames: 0,
                     moved: 0,
                 }),
-                |writer| checkpoint::checkpoint(writer.connection(), Mode::Truncate),
+                |writer| truncate_log(&closed, &writer),
             );
             drop(lease);
             drop(answer.send(outcome));
@@ -281,7 +279,14 @@ fn begin(writer: &mut Writer, core: &Core) -> Result<()> {
     writer.look_around(core)
 }
 
-fn retrying(core: &Core, run: impl Fn() -> Result<()>) -> Result<()> {
+/// Waits for another checkpoint that is under way, and then does what that left.
+fn truncate_log(core: &Core, writer: &Writer) -> Result<Checkpoint> {
+    retrying(core, || {
+        checkpoint::checkpoint(writer.connection(), Mode::Truncate)
+    })
+}
+
+fn retrying<T>(core: &Core, run: impl Fn() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     loop {
         match run() {

@@ -18,7 +18,7 @@ use crate::{
         block_on::block_on, core::Core, ffi::PlainConnection, slot::Label,
         sqlite_error::from_rusqlite, transaction::turn,
     },
-    error::{ErrorKind, Result},
+    error::{Error, ErrorKind, Result},
 };
 
 /// How long a restart waits for readers of the log, with the slot held.
@@ -68,25 +68,23 @@ pub(in crate::engine) enum Mode {
     Truncate,
 }
 
-/// Runs a checkpoint on a connection that has no transaction open.
+/// Runs a checkpoint on a connection that has no transaction open. Kind `Busy` while another one is under way.
 pub(in crate::engine) fn checkpoint(connection: &Connection, mode: Mode) -> Result<Checkpoint> {
     let sql = match mode {
         Mode::Passive => "PRAGMA wal_checkpoint(PASSIVE)",
         Mode::Restart => "PRAGMA wal_checkpoint(RESTART)",
         Mode::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
     };
-    let count = |row: &rusqlite::Row<'_>, index| -> rusqlite::Result<u32> {
-        let count: i64 = row.get(index)?;
-        Ok(u32::try_from(count).unwrap_or_default())
-    };
-    connection
-        .query_row(sql, [], |row| {
-            Ok(Checkpoint {
-                frames: count(row, 1)?,
-                moved: count(row, 2)?,
-            })
-        })
-        .map_err(|error| from_rusqlite(error).with_statement(sql))
+    let counts: rusqlite::Result<(i64, i64)> =
+        connection.query_row(sql, [], |row| Ok((row.get(1)?, row.get(2)?)));
+    let (frames, moved) = counts.map_err(|error| from_rusqlite(error).with_statement(sql))?;
+    match (u32::try_from(frames), u32::try_from(moved)) {
+        (Ok(frames), Ok(moved)) => Ok(Checkpoint { frames, moved }),
+        // Minus one: it could not even look.
+        _ => {
+            Err(Error::new(ErrorKind::Busy, "another checkpoint is under way").with_statement(sql))
+        }
+    }
 }
 
 impl Checkpointer {
@@ -152,7 +150,14 @@ impl Shared {
 
 fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
     let threshold = core.options.wal_autocheckpoint;
-    let passed = checkpoint(connection, Mode::Passive)?;
+    let passed = match checkpoint(connection, Mode::Passive) {
+        // Somebody else does the work.
+        Err(error) if error.kind() == ErrorKind::Busy => {
+            core.wal_size.wake_at(core.wal_size.frames() + threshold);
+            return Ok(());
+        }
+        passed => passed?,
+    };
     let restart_at = threshold + threshold / 2;
     if passed.is_complete() && core.wal_size.frames() <= passed.frames {
         // The next write finds nothing left to move, and starts the log anew.
