@@ -7,8 +7,8 @@
 use std::pin::pin;
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, execute, try_execute, until};
-use futures_util::{FutureExt, StreamExt, future::join_all};
+use anabranch_tests::{Mode, execute, start, try_execute, until};
+use futures_util::{StreamExt, future::join_all};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct Note {
@@ -70,17 +70,17 @@ async fn close_writes_what_is_queued_and_refuses_what_comes_later() {
             })
             .collect();
         let mut saves = pin!(join_all(contexts.iter_mut().map(Context::save_changes)));
-        assert!(saves.as_mut().now_or_never().is_none());
+        start(saves.as_mut());
         let mut write = pin!(try_execute(&db, "INSERT INTO note (text) VALUES ('raw')"));
-        assert!(write.as_mut().now_or_never().is_none());
+        start(write.as_mut());
         let mut close = pin!(db.close());
-        assert!(close.as_mut().now_or_never().is_none());
+        start(close.as_mut());
         let mut twice = pin!(db.close());
-        assert!(twice.as_mut().now_or_never().is_none());
+        start(twice.as_mut());
         let mut late = db.context();
         late.add(note());
         let mut late_save = pin!(late.save_changes());
-        assert!(late_save.as_mut().now_or_never().is_none());
+        start(late_save.as_mut());
 
         guard.commit().await.unwrap();
         let (saves, written, closed, twice, late) =
@@ -112,7 +112,12 @@ async fn after_close_everything_is_refused_through_every_handle() {
             ctx.save_changes().await.unwrap_err(),
             ctx.find::<Note>(1).await.unwrap_err(),
             Note::query().count(&other).await.unwrap_err(),
-            Note::query().stream(&other).next().await.unwrap().unwrap_err(),
+            Note::query()
+                .stream(&other)
+                .next()
+                .await
+                .unwrap()
+                .unwrap_err(),
             other.begin().await.map(drop).unwrap_err(),
             try_execute(&other, "DELETE FROM note").await.unwrap_err(),
             other.create_tables::<Note>().await.unwrap_err(),
@@ -155,7 +160,10 @@ async fn close_leaves_the_log_empty() {
     let log = folder.path().join("app.db-wal");
     assert_eq!(std::fs::metadata(&log).map_or(0, |log| log.len()), 0);
     drop(db);
-    until("the last connection takes the log along", async || !log.exists()).await;
+    until("the last connection takes the log along", async || {
+        !log.exists()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -171,7 +179,12 @@ async fn reads_under_way_are_finished_after_close() {
     let mut rows = Note::query().stream(&db);
     rows.next().await.unwrap().unwrap();
     db.close().await.unwrap();
-    assert_eq!(rows.filter(|row| std::future::ready(row.is_ok())).count().await, 4999);
+    assert_eq!(
+        rows.filter(|row| std::future::ready(row.is_ok()))
+            .count()
+            .await,
+        4999
+    );
 }
 
 #[tokio::test]

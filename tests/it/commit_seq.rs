@@ -88,7 +88,11 @@ async fn each_save_of_a_group_gets_a_number_of_its_own_in_their_order() {
             for part in 0..3 {
                 assert_eq!(number_of(&db, &format!("{save}/{part}")).await, number.0);
             }
-            assert!(contexts[save].iter::<Order>().all(|(_, order)| order.seq == number));
+            assert!(
+                contexts[save]
+                    .iter::<Order>()
+                    .all(|(_, order)| order.seq == number)
+            );
         }
     }
 }
@@ -273,9 +277,12 @@ async fn what_is_undone_takes_no_number() {
         let mut tx = db.begin().await.unwrap();
         sqlx::query(insert).execute(&mut *tx).await.unwrap();
         drop(tx);
-        try_execute(&db, "INSERT INTO \"order\" (item, seq) VALUES ('new', 0), ('tea', 0)")
-            .await
-            .unwrap_err();
+        try_execute(
+            &db,
+            "INSERT INTO \"order\" (item, seq) VALUES ('new', 0), ('tea', 0)",
+        )
+        .await
+        .unwrap_err();
         // Only a savepoint of it.
         let mut tx = db.begin().await.unwrap();
         let undone = tx
@@ -332,7 +339,11 @@ async fn the_numbers_go_on_after_the_file_is_opened_again() {
         }
         assert_eq!(save_order(&db, "typed").await, 2 * round + 1);
         // Raw SQL is stamped although nobody named the tables to this handle.
-        execute(&db, "INSERT INTO event (name, at) VALUES (hex(randomblob(8)), 0)").await;
+        execute(
+            &db,
+            "INSERT INTO event (name, at) VALUES (hex(randomblob(8)), 0)",
+        )
+        .await;
         assert_eq!(
             Event::query()
                 .filter(Event::AT.eq(CommitSeq(2 * round + 2)))
@@ -352,7 +363,10 @@ async fn two_handles_count_together() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     let first = Database::open(&path).await.unwrap();
-    first.create_tables::<(Order, Event, Plain)>().await.unwrap();
+    first
+        .create_tables::<(Order, Event, Plain)>()
+        .await
+        .unwrap();
     let second = Database::open(&path).await.unwrap();
     for round in 0..10 {
         assert_eq!(save_order(&first, "a").await, 2 * round + 1);
@@ -383,7 +397,11 @@ async fn two_processes_count_together() {
         .unwrap();
     for _ in 0..50 {
         save_order(&db, "parent").await;
-        execute(&db, "INSERT INTO \"order\" (item, seq) VALUES ('parent', 0)").await;
+        execute(
+            &db,
+            "INSERT INTO \"order\" (item, seq) VALUES ('parent', 0)",
+        )
+        .await;
     }
     assert_passed(&child.wait_with_output().unwrap());
     let orders = Order::query().order_by([Order::SEQ.asc()]).all(&db).await;

@@ -53,7 +53,10 @@ async fn a_full_disk_is_told_nothing_is_written_and_it_goes_on_after_room_is_mad
     }
     let folder = tempfile::tempdir().unwrap();
     let namespace = ["--user", "--map-root-user", "--mount"];
-    let mount = format!("mount -t tmpfs -o size=2m none '{}'", folder.path().display());
+    let mount = format!(
+        "mount -t tmpfs -o size=2m none '{}'",
+        folder.path().display()
+    );
     let mut probe = Command::new("unshare");
     probe.args(namespace).args(["sh", "-c", &mount]);
     if !probe.output().is_ok_and(|output| output.status.success()) {
@@ -63,7 +66,10 @@ async fn a_full_disk_is_told_nothing_is_written_and_it_goes_on_after_room_is_mad
     let test = "disk::a_full_disk_is_told_nothing_is_written_and_it_goes_on_after_room_is_made";
     let small = after(&mount, &again(test, folder.path().to_str().unwrap()));
     let mut command = Command::new("unshare");
-    command.args(namespace).arg(small.get_program()).args(small.get_args());
+    command
+        .args(namespace)
+        .arg(small.get_program())
+        .args(small.get_args());
     for (name, value) in small.get_envs() {
         command.env(name, value.unwrap());
     }
@@ -197,7 +203,11 @@ async fn on_a_failing_disk(mode: Mode, folder: &Path) {
     // The frames are written by COMMIT.
     let large = ctx.add(file(1_000_000));
     let error = ctx.save_changes().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{mode:?}: {error:?}");
+    assert_eq!(
+        error.kind(),
+        ErrorKind::OutcomeUnknown,
+        "{mode:?}: {error:?}"
+    );
     assert!(!error.is_retryable(), "it asks to look first");
     assert!(error.sqlite_code().is_some_and(|code| code & 0xff == 10));
     assert_eq!(rows(&db).await, 1, "having looked: it did not take place");

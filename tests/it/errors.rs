@@ -65,12 +65,22 @@ async fn a_constraint_that_refuses_a_save_has_its_kind_and_its_names() {
         let db = shop(mode).await;
         let error = refused(&db, item("pot")).await;
         assert_eq!(error.kind(), ErrorKind::Unique);
-        assert_eq!((error.table(), error.column()), (Some("item"), Some("name")));
+        assert_eq!(
+            (error.table(), error.column()),
+            (Some("item"), Some("name"))
+        );
         let error = refused(&db, Item { id: 1, ..item("a") }).await;
         assert_eq!(error.kind(), ErrorKind::Unique);
         assert_eq!(error.column(), Some("id"));
         let part_of = Some(4711);
-        let error = refused(&db, Item { part_of, ..item("b") }).await;
+        let error = refused(
+            &db,
+            Item {
+                part_of,
+                ..item("b")
+            },
+        )
+        .await;
         assert_eq!(error.kind(), ErrorKind::ForeignKey);
         assert_eq!(error.table(), Some("item"));
         let price = 4711;
@@ -86,11 +96,26 @@ async fn a_constraint_that_refuses_a_save_has_its_kind_and_its_names() {
 async fn a_constraint_that_refuses_raw_sql_has_its_kind() {
     let db = shop(Mode::Inline).await;
     for (sql, kind) in [
-        ("INSERT INTO item VALUES (9, 'pot', 1, 1, NULL, 1)", ErrorKind::Unique),
-        ("INSERT INTO item VALUES (9, 'a', 1, 1, 4711, 1)", ErrorKind::ForeignKey),
-        ("INSERT INTO item VALUES (9, NULL, 1, 1, NULL, 1)", ErrorKind::NotNull),
-        ("INSERT INTO item VALUES (9, 'a', 4711, 1, NULL, 1)", ErrorKind::Check),
-        ("INSERT INTO item VALUES (9, 'a', 'one', 1, NULL, 1)", ErrorKind::Constraint),
+        (
+            "INSERT INTO item VALUES (9, 'pot', 1, 1, NULL, 1)",
+            ErrorKind::Unique,
+        ),
+        (
+            "INSERT INTO item VALUES (9, 'a', 1, 1, 4711, 1)",
+            ErrorKind::ForeignKey,
+        ),
+        (
+            "INSERT INTO item VALUES (9, NULL, 1, 1, NULL, 1)",
+            ErrorKind::NotNull,
+        ),
+        (
+            "INSERT INTO item VALUES (9, 'a', 4711, 1, NULL, 1)",
+            ErrorKind::Check,
+        ),
+        (
+            "INSERT INTO item VALUES (9, 'a', 'one', 1, NULL, 1)",
+            ErrorKind::Constraint,
+        ),
         ("INSERT INTO nosuch VALUES (1)", ErrorKind::Statement),
         ("INSERT INTO item (nosuch) VALUES (1)", ErrorKind::Statement),
         ("SELECT \"nosuch\" FROM item", ErrorKind::Statement),
@@ -106,9 +131,19 @@ async fn a_constraint_that_refuses_raw_sql_has_its_kind() {
 #[tokio::test]
 async fn a_value_that_cannot_be_kept_is_refused_before_anything_is_written() {
     let db = shop(Mode::Inline).await;
-    let error = refused(&db, Item { weight: f64::NAN, ..item("a") }).await;
+    let error = refused(
+        &db,
+        Item {
+            weight: f64::NAN,
+            ..item("a")
+        },
+    )
+    .await;
     assert_eq!(error.kind(), ErrorKind::Value);
-    assert_eq!((error.table(), error.column()), (Some("item"), Some("weight")));
+    assert_eq!(
+        (error.table(), error.column()),
+        (Some("item"), Some("weight"))
+    );
     let error = refused(&db, item("a\0b")).await;
     assert_eq!(error.kind(), ErrorKind::Value);
     assert_eq!(error.column(), Some("name"));
@@ -140,7 +175,10 @@ async fn a_stored_value_that_does_not_fit_names_table_column_and_key() {
         ];
         for error in errors {
             assert_eq!(error.kind(), ErrorKind::Decode, "{mode:?}");
-            assert_eq!((error.table(), error.column()), (Some("item"), Some("price")));
+            assert_eq!(
+                (error.table(), error.column()),
+                (Some("item"), Some("price"))
+            );
             assert_eq!(error.key(), Some(&Value::Integer(7)));
             assert!(!error.to_string().contains("not a number"), "{error}");
         }
@@ -303,7 +341,10 @@ async fn a_forgotten_argument_is_an_error() {
 #[tokio::test]
 async fn a_reader_cannot_write() {
     let db = shop(Mode::Inline).await;
-    let error = db.read(ask("DELETE FROM item RETURNING id")).await.unwrap_err();
+    let error = db
+        .read(ask("DELETE FROM item RETURNING id"))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ReadOnly);
     let error = db
         .stream(ask("DELETE FROM item RETURNING id"))

@@ -75,7 +75,13 @@ async fn one_file_has_one_engine_however_its_path_is_spelled() {
 async fn a_path_that_needs_quoting_anywhere_else_is_taken_as_it_is() {
     // Cases 122 and 124: spaces, escapes and the signs of URLs.
     let folder = tempfile::tempdir().unwrap();
-    for name in ["a b#c?d%20e.db", "päth.db", "'quoted\".db", "-minus", "a;b&c=d"] {
+    for name in [
+        "a b#c?d%20e.db",
+        "päth.db",
+        "'quoted\".db",
+        "-minus",
+        "a;b&c=d",
+    ] {
         let path = folder.path().join(name);
         let db = Database::open(&path).await.unwrap();
         db.create_tables::<Note>().await.unwrap();
@@ -118,8 +124,16 @@ async fn a_missing_folder_is_named_beside_the_absolute_path() {
     fs::create_dir(root.join("there")).unwrap();
     fs::write(root.join("file"), "").unwrap();
     for (path, part, what) in [
-        (root.join("there/gone/deeper/app.db"), "there/gone", "does not exist"),
-        (relative(&root.join("gone/app.db")), "gone", "does not exist"),
+        (
+            root.join("there/gone/deeper/app.db"),
+            "there/gone",
+            "does not exist",
+        ),
+        (
+            relative(&root.join("gone/app.db")),
+            "gone",
+            "does not exist",
+        ),
         (root.join("file/app.db"), "file", "is no folder"),
     ] {
         let error = Database::open(&path).await.unwrap_err();
@@ -162,7 +176,11 @@ async fn a_file_of_another_kind_is_no_database() {
     let error = Database::open(&path).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotADatabase, "{error}");
     assert!(error.to_string().contains("letter.txt"), "{error}");
-    assert_eq!(fs::read_to_string(&path).unwrap(), letter, "it is untouched");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        letter,
+        "it is untouched"
+    );
 }
 
 #[tokio::test]

@@ -39,7 +39,9 @@ async fn a_save_of_five_thousand_rows_is_one_save() {
         let db = mode.temporary().await;
         db.create_tables::<Note>().await.unwrap();
         let mut ctx = db.context();
-        let rows: Vec<_> = (0..5000).map(|row| ctx.add(note(format!("{row}")))).collect();
+        let rows: Vec<_> = (0..5000)
+            .map(|row| ctx.add(note(format!("{row}"))))
+            .collect();
         for pair in rows.windows(2) {
             ctx[pair[1]].reply_to = Some(ctx[pair[0]].id);
         }

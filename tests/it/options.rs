@@ -132,7 +132,10 @@ async fn the_defaults_are_those_of_the_documentation() {
 async fn memory_is_mapped_only_if_that_is_asked_for() {
     for (builder, expected) in [
         (Database::builder(""), 0),
-        (Database::builder("").mmap_size(Bytes::mib(2)), 2 * 1024 * 1024),
+        (
+            Database::builder("").mmap_size(Bytes::mib(2)),
+            2 * 1024 * 1024,
+        ),
     ] {
         let db = builder.open_temporary().await.unwrap();
         let found = db.read(ask("PRAGMA mmap_size")).await.unwrap();
@@ -162,16 +165,22 @@ async fn an_option_out_of_range_is_refused_with_its_name_and_the_rule() {
     let days = |count: u64| Duration::from_secs(count * 24 * 3600);
     assert!(days(25).as_millis() > 2_147_483_647);
     let wrong: [(&str, Choose); 15] = [
-        ("busy_timeout", |b| b.busy_timeout(Duration::from_secs(2_160_000))),
+        ("busy_timeout", |b| {
+            b.busy_timeout(Duration::from_secs(2_160_000))
+        }),
         ("queue_timeout", |b| b.queue_timeout(Duration::ZERO)),
-        ("queue_timeout", |b| b.queue_timeout(Duration::from_secs(2_160_000))),
+        ("queue_timeout", |b| {
+            b.queue_timeout(Duration::from_secs(2_160_000))
+        }),
         ("wal_autocheckpoint", |b| b.wal_autocheckpoint(0)),
         ("wal_autocheckpoint", |b| b.wal_autocheckpoint(1_000_001)),
         ("write_queue_capacity", |b| b.write_queue_capacity(0)),
         ("cache_size", |b| b.cache_size(Bytes::ZERO)),
         ("cache_size", |b| b.cache_size(Bytes(u64::MAX))),
         ("mmap_size", |b| b.mmap_size(Bytes(u64::MAX))),
-        ("journal_size_limit", |b| b.journal_size_limit(Bytes(u64::MAX))),
+        ("journal_size_limit", |b| {
+            b.journal_size_limit(Bytes(u64::MAX))
+        }),
         ("page_size", |b| b.page_size(1000)),
         ("page_size", |b| b.page_size(256)),
         ("page_size", |b| b.page_size(131_072)),
@@ -187,7 +196,10 @@ async fn an_option_out_of_range_is_refused_with_its_name_and_the_rule() {
         let temporary = choose(Database::builder("")).open_temporary().await;
         assert_eq!(temporary.unwrap_err().kind(), ErrorKind::Options);
     }
-    assert!(!path.exists(), "nothing is made for options that are refused");
+    assert!(
+        !path.exists(),
+        "nothing is made for options that are refused"
+    );
 }
 
 #[tokio::test]

@@ -38,7 +38,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("CREATE TEMP TABLE t (a)", "WITH"),
     ("CREATE TEMPORARY VIEW v AS SELECT 1", "WITH"),
     ("CREATE TABLE temp.t (a)", "WITH"),
-    ("CREATE TEMP TRIGGER g AFTER INSERT ON note BEGIN SELECT 1; END", "WITH"),
+    (
+        "CREATE TEMP TRIGGER g AFTER INSERT ON note BEGIN SELECT 1; END",
+        "WITH",
+    ),
     ("PRAGMA synchronous = OFF", "options at open"),
     ("PRAGMA foreign_keys = OFF", "options at open"),
     ("PRAGMA journal_mode = DELETE", "options at open"),
@@ -138,7 +141,11 @@ async fn a_statement_that_is_refused_first_undoes_nothing_of_its_text() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert_eq!(Note::query().count(&db).await.unwrap(), 0, "rolled back as a whole");
+    assert_eq!(
+        Note::query().count(&db).await.unwrap(),
+        0,
+        "rolled back as a whole"
+    );
 }
 
 #[tokio::test]
@@ -215,7 +222,11 @@ async fn savepoints_nest_and_undo_only_what_is_theirs() {
         })
         .await
         .unwrap();
-        let all = Note::query().order_by([Note::ID.asc()]).all(&db).await.unwrap();
+        let all = Note::query()
+            .order_by([Note::ID.asc()])
+            .all(&db)
+            .await
+            .unwrap();
         let texts: Vec<_> = all.iter().map(|note| note.text.as_str()).collect();
         assert_eq!(texts, ["outer", "middle", "middle again"], "{mode:?}");
     }
