@@ -82,9 +82,9 @@ async fn each_save_of_a_group_gets_a_number_of_its_own_in_their_order() {
             .collect();
         let answers = save_together(&db, &mut contexts).await;
         assert_eq!(db.statistics().largest_group, 20);
-        for (save, answer) in answers.iter().enumerate() {
+        for ((save, answer), expected) in answers.iter().enumerate().zip(1..) {
             let number = answer.as_ref().unwrap().commit_seq.unwrap();
-            assert_eq!(number.0, save as i64 + 1, "{mode:?}");
+            assert_eq!(number.0, expected, "{mode:?}");
             for part in 0..3 {
                 assert_eq!(number_of(&db, &format!("{save}/{part}")).await, number.0);
             }

@@ -220,7 +220,7 @@ async fn on_a_failing_disk(mode: Mode, folder: &Path) {
         })
         .await;
     assert_eq!(raw.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
-    // VACUUM is no transaction of ours, and has nothing to be unsure of.
+    // What fits is written as before.
     ctx[large].content.truncate(1000);
     ctx.save_changes().await.unwrap();
     execute(&db, "INSERT INTO file (content) VALUES (zeroblob(1000))").await;

@@ -126,7 +126,11 @@ async fn large_and_small_saves_pass_through_one_queue() {
             tokio::spawn(async move {
                 for round in 0..5 {
                     let mut ctx = db.context();
-                    let size = if (task + round) % 3 == 0 { 100_000 } else { 10 };
+                    let size = if (task + round).is_multiple_of(3) {
+                        100_000
+                    } else {
+                        10
+                    };
                     ctx.add(File {
                         id: 0,
                         name: format!("{task}/{round}"),
