@@ -153,7 +153,7 @@ impl Counters {
 mod tests {
     use std::time::Duration;
 
-    use crate::observe::Counters;
+    use crate::observe::{Counters, Statistics};
 
     #[test]
     fn waits_fall_into_their_classes() {

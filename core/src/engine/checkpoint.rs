@@ -70,7 +70,7 @@ pub(in crate::engine) enum Mode {
     Truncate,
 }
 
-/// Runs a checkpoint on a connection that has no transaction open.
+/// Runs a checkpoint on a connection that has no transaction open. Kind `Busy` while another one is under way.
 pub(in crate::engine) fn checkpoint(connection: &Connection, mode: Mode) -> Result<Checkpoint> {
     let sql = match mode {
         Mode::Passive => "PRAGMA wal_checkpoint(PASSIVE)",

@@ -127,7 +127,7 @@ impl Options {
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
         let millis = i32::MAX.unsigned_abs().into();
-        let checks: [(&str, bool, &str); 8] = [
+        let checks: [(&str, bool, &str); 9] = [
             (
                 "busy_timeout",
                 self.busy_timeout.as_millis() <= millis,
@@ -142,6 +142,11 @@ impl Options {
                 "wal_autocheckpoint",
                 (1..=1_000_000).contains(&self.wal_autocheckpoint),
                 "is between 1 and 1,000,000 pages: without checkpoints the log would grow for ever",
+            ),
+            (
+                "journal_size_limit",
+                i64::try_from(self.journal_size_limit.0).is_ok(),
+                "is at most 2^63 - 1 bytes",
             ),
             (
                 "write_queue_capacity",

@@ -7,8 +7,11 @@
 use rusqlite::Connection;
 
 use crate::{
-    engine::{hooks::Watch, sqlite_error::from_rusqlite},
-    error::Result,
+    engine::{
+        hooks::{Touched, Watch},
+        sqlite_error::from_rusqlite,
+    },
+    error::{Error, ErrorKind, Result},
     sql::Identifier,
 };
 
@@ -23,6 +26,9 @@ const TABLES: &str = "
         table_name TEXT PRIMARY KEY NOT NULL,
         column_name TEXT NOT NULL
     ) STRICT;";
+
+/// How often triggers on stamped rows may write further ones.
+const MOST_ROUNDS: usize = 8;
 
 /// Makes a table a stamped one. Part of the transaction that creates it.
 pub(in crate::engine) fn register(
@@ -77,28 +83,51 @@ pub(in crate::engine) fn load(
 
 /// Stamps the rows that the transaction, or the unit, touched; returns the number if there were any.
 pub(in crate::engine) fn stamp(connection: &Connection, watch: &Watch) -> Result<Option<i64>> {
-    let touched = watch.take_touched();
+    let mut touched = watch.take_touched();
     if touched.is_empty() {
         return Ok(None);
     }
-    let write = || -> rusqlite::Result<i64> {
-        let number = connection
-            .prepare_cached("UPDATE anabranch_sequence SET last = last + 1 RETURNING last")?
-            .query_row([], |row| row.get(0))?;
-        for table in &touched {
-            let mut statement = connection.prepare_cached(&format!(
-                "UPDATE {} SET {} = ?1 WHERE rowid = ?2",
-                Identifier(&table.table),
-                Identifier(&table.column)
-            ))?;
-            for rowid in &table.rowids {
-                statement.execute((number, rowid))?;
-            }
+    let number = connection
+        .prepare_cached("UPDATE anabranch_sequence SET last = last + 1 RETURNING last")
+        .and_then(|mut next| next.query_row([], |row| row.get(0)))
+        .map_err(from_rusqlite)?;
+    let mut done: Vec<Touched> = Vec::new();
+    for _ in 0..MOST_ROUNDS {
+        write(connection, &touched, number).map_err(from_rusqlite)?;
+        done.append(&mut touched);
+        // Stamping touched them again; what else is there was written by triggers on it.
+        touched = watch.take_touched();
+        for table in &mut touched {
+            table
+                .rowids
+                .retain(|rowid| !is_among(&done, &table.table, *rowid));
         }
-        Ok(number)
-    };
-    let number = write().map_err(from_rusqlite)?;
-    // Stamping touched them again.
-    watch.take_touched();
-    Ok(Some(number))
+        touched.retain(|table| !table.rowids.is_empty());
+        if touched.is_empty() {
+            return Ok(Some(number));
+        }
+    }
+    Err(Error::new(
+        ErrorKind::Constraint,
+        "triggers on UPDATE write further stamped rows whenever rows are stamped, without end",
+    ))
+}
+
+fn write(connection: &Connection, touched: &[Touched], number: i64) -> rusqlite::Result<()> {
+    for table in touched {
+        let mut statement = connection.prepare_cached(&format!(
+            "UPDATE {} SET {} = ?1 WHERE rowid = ?2",
+            Identifier(&table.table),
+            Identifier(&table.column)
+        ))?;
+        for rowid in &table.rowids {
+            statement.execute((number, rowid))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_among(done: &[Touched], table: &str, rowid: i64) -> bool {
+    done.iter()
+        .any(|known| &*known.table == table && known.rowids.binary_search(&rowid).is_ok())
 }

@@ -1,14 +1,22 @@
 //! A batch on its way through the writer.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
 
-use tokio::sync::OwnedSemaphorePermit;
+use futures_util::future::{Either, select};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     engine::{
         core::{Core, ended},
         nested,
         slot::{End, Ticket, Turned, Unserved},
+        timer,
         writer::{Answer, lead},
     },
     error::{Error, ErrorKind},
@@ -107,8 +115,7 @@ impl Submission {
     /// Joins the queue, once there is room in it.
     async fn enter(&mut self) -> Result<(), Error> {
         if let Some(capacity) = &self.core.capacity {
-            let room = Arc::clone(capacity).acquire_owned().await;
-            self.room = Some(room.map_err(|_| ended(End::Closed))?);
+            self.room = Some(room(&self.core, capacity).await?);
         }
         let Stage::New(batch) = std::mem::replace(&mut self.stage, Stage::Withdrawn) else {
             return Ok(());
@@ -139,6 +146,20 @@ struct WithdrawOnDrop<'a>(&'a mut Submission);
 impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         self.0.withdraw();
+    }
+}
+
+/// Waits for room in a bounded queue, for no longer than one waits in it.
+async fn room(core: &Core, capacity: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Error> {
+    let began = Instant::now();
+    let timeout: Duration = core.options.queue_timeout;
+    let room = pin!(Arc::clone(capacity).acquire_owned());
+    match select(room, pin!(timer::sleep_until(began + timeout))).await {
+        Either::Left((room, _)) => room.map_err(|_| ended(End::Closed)),
+        Either::Right(_) => Err(unserved_error(&Unserved::TimedOut {
+            waited: began.elapsed(),
+            held_by: core.slot.held_by(),
+        })),
     }
 }
 

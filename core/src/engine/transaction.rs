@@ -130,14 +130,14 @@ impl Transaction {
             self.ready().await?;
             let connection = self.connection()?;
             let applied = in_savepoint_of_ours(&core, connection, batch);
-            self.look_for_end()?;
+            self.notice_end();
             return applied;
         }
         let batch = batch.clone();
         let applied = self
             .with(move |connection| in_savepoint_of_ours(&core, connection, &batch))
             .await?;
-        self.look_for_end()?;
+        self.notice_end();
         applied
     }
 
@@ -171,16 +171,26 @@ impl Transaction {
         self.with(run(format!("SAVEPOINT anabranch_{name}")))
             .await??;
         self.depth += 1;
-        let outcome = body(self).await;
-        if outcome.is_err() {
-            self.with(run(format!("ROLLBACK TO anabranch_{name}")))
-                .await??;
-            core.watch.rewind(&mark);
+        let release = format!("RELEASE anabranch_{name}");
+        match body(self).await {
+            Ok(value) => {
+                self.with(run(release)).await??;
+                self.depth = name;
+                Ok(value)
+            }
+            Err(first) => {
+                let undo = format!("ROLLBACK TO anabranch_{name}; {release}");
+                match self.with(run(undo)).await.flatten() {
+                    Ok(()) => {
+                        core.watch.rewind(&mark);
+                        self.depth = name;
+                    }
+                    // Mostly since the transaction is gone as a whole; the first error says why.
+                    Err(second) => tracing::debug!(%second, "while undoing a savepoint"),
+                }
+                Err(first)
+            }
         }
-        self.with(run(format!("RELEASE anabranch_{name}")))
-            .await??;
-        self.depth = name;
-        outcome
     }
 
     /// Ends the transaction and keeps what it did; returns the commit number if a stamped table was touched.
@@ -316,6 +326,13 @@ impl Transaction {
         Ok(())
     }
 
+    /// The same after a statement whose own error, if any, says more than that the transaction is gone.
+    fn notice_end(&mut self) {
+        if let Err(ended) = self.look_for_end() {
+            tracing::debug!(%ended, "a statement ended its transaction");
+        }
+    }
+
     fn connection(&mut self) -> Result<&Connection> {
         self.held.as_mut().ok_or_else(gone)?.view()
     }
@@ -343,7 +360,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
             .with(move |connection| reader::collect(connection, &read))
             .await?;
         if items.is_err() {
-            self.look_for_end()?;
+            self.notice_end();
         }
         items
     }

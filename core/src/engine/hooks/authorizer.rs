@@ -81,6 +81,10 @@ impl Authorizer {
 }
 
 fn refusal(action: &Action<'_>) -> Option<&'static str> {
+    // `CREATE TABLE temp.t` is an ordinary CREATE TABLE to SQLite, in the database of that name.
+    if action.database == Some("temp") && CREATES.contains(&action.code) {
+        return Some(TEMPORARY);
+    }
     match action.code {
         sqlite::SQLITE_TRANSACTION => Some(
             "BEGIN, COMMIT and ROLLBACK belong to the transaction at hand: return from the closure to end it, \
@@ -99,13 +103,7 @@ fn refusal(action: &Action<'_>) -> Option<&'static str> {
         | sqlite::SQLITE_DROP_TEMP_INDEX
         | sqlite::SQLITE_DROP_TEMP_TABLE
         | sqlite::SQLITE_DROP_TEMP_TRIGGER
-        | sqlite::SQLITE_DROP_TEMP_VIEW => Some(
-            "temporary objects would stay behind on the writer's connection: use a common table expression \
-             (WITH), or an ordinary table",
-        ),
-        sqlite::SQLITE_CREATE_VTABLE if action.database == Some("temp") => Some(
-            "temporary objects would stay behind on the writer's connection: use an ordinary table",
-        ),
+        | sqlite::SQLITE_DROP_TEMP_VIEW => Some(TEMPORARY),
         sqlite::SQLITE_PRAGMA => {
             let name = action.first.unwrap_or_default();
             let is_in = |list: &[&str]| list.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -118,6 +116,17 @@ fn refusal(action: &Action<'_>) -> Option<&'static str> {
         _ => None,
     }
 }
+
+const TEMPORARY: &str = "temporary objects would stay behind on the writer's connection: use a common table \
+     expression (WITH), or an ordinary table";
+
+const CREATES: &[i32] = &[
+    sqlite::SQLITE_CREATE_INDEX,
+    sqlite::SQLITE_CREATE_TABLE,
+    sqlite::SQLITE_CREATE_TRIGGER,
+    sqlite::SQLITE_CREATE_VIEW,
+    sqlite::SQLITE_CREATE_VTABLE,
+];
 
 /// Pragmas that do something even without a value.
 const ACTS_WITHOUT_VALUE: &[&str] = &[
