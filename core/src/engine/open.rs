@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak, atomic::AtomicBool, atomic::Ordering},
+    time::Duration,
 };
 
 use tokio::sync::Semaphore;
@@ -12,7 +13,7 @@ use crate::{
         checkpoint::Checkpointer,
         connection::{Role, open},
         core::Core,
-        ffi::Hooks,
+        ffi::{Hooks, PlainConnection},
         gate::InlineGate,
         hooks::{Authorizer, Progress, WalSize, Watch},
         options::{Execution, Location, Options, Synchronous},
@@ -206,15 +207,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         )
         .with_source(error)
     })?;
-    // It reads, and another process that opened the file just now may still be recovering the log.
-    connection
-        .busy_timeout(options.busy_timeout)
-        .map_err(from_rusqlite)?;
-    let writer = Writer::new(connection, hooks, Arc::clone(&watch))?;
-    writer
-        .connection()
-        .busy_timeout(std::time::Duration::ZERO)
-        .map_err(from_rusqlite)?;
+    let writer = writer(connection, hooks, &watch, &options)?;
     let readers = (0..options.readers)
         .map(|_| reader(&location.path, &options))
         .collect::<Result<Vec<_>>>()?;
@@ -258,6 +251,24 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         .start(Arc::downgrade(&core), checkpoints)
         .map_err(no_thread)?;
     Ok(core)
+}
+
+/// It reads at once, and another process that opened the file just now may still be recovering the log.
+fn writer(
+    connection: PlainConnection,
+    hooks: Hooks,
+    watch: &Arc<Watch>,
+    options: &Options,
+) -> Result<Writer> {
+    connection
+        .busy_timeout(options.busy_timeout)
+        .map_err(from_rusqlite)?;
+    let writer = Writer::new(connection, hooks, Arc::clone(watch))?;
+    writer
+        .connection()
+        .busy_timeout(Duration::ZERO)
+        .map_err(from_rusqlite)?;
+    Ok(writer)
 }
 
 fn reader(path: &Path, options: &Options) -> Result<Reader> {
