@@ -9,15 +9,11 @@ use anabranch::prelude::*;
 use anyhow::{Context as _, Result};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::de::DeserializeOwned;
-use tokio::task::JoinSet;
 
 use crate::{
     data_set::DataSet,
     entities::{Airline, Airport, Flight, Plane, Weather},
 };
-
-/// How many saves of flights wait for the writer at once; those that wait together share a commit.
-const SAVES_AT_ONCE: usize = 4;
 
 /// What became of one file.
 #[derive(Debug)]
@@ -51,41 +47,32 @@ async fn import_table<E: Entity + DeserializeOwned>(
     let mut import = Import::begin::<E>(bars)?;
     let mut chunks = data.chunks::<E>(import.table, import.bar.clone())?;
     while let Some(chunk) = chunks.recv().await {
-        import.add(save(db.clone(), chunk?).await?);
+        let mut ctx = db.context();
+        for row in chunk? {
+            ctx.add(row);
+            import.rows += 1;
+        }
+        import.save(&mut ctx).await?;
     }
     Ok(import.end())
 }
 
-/// Flights are most of the data: several tasks save them at once.
+/// Flights come with the planes and airports that they are the first to name: one save writes both, and those that
+/// are referred to before those that refer to them.
 async fn import_flights(db: &Database, data: &DataSet, bars: &MultiProgress) -> Result<Imported> {
     let mut import = Import::begin::<Flight>(bars)?;
     let mut chunks = data.chunks::<Flight>(import.table, import.bar.clone())?;
     let mut known = Known::read(db).await?;
-    let mut saves = JoinSet::new();
     while let Some(chunk) = chunks.recv().await {
-        let chunk = chunk?;
-        known.complete(db, &chunk).await?;
-        if saves.len() == SAVES_AT_ONCE
-            && let Some(saved) = saves.join_next().await
-        {
-            import.add(saved??);
+        let mut ctx = db.context();
+        for flight in chunk? {
+            known.complete(&mut ctx, &flight);
+            ctx.add(flight);
+            import.rows += 1;
         }
-        saves.spawn(save(db.clone(), chunk));
-    }
-    while let Some(saved) = saves.join_next().await {
-        import.add(saved??);
+        import.save(&mut ctx).await?;
     }
     Ok(import.end())
-}
-
-async fn save<E: Entity>(db: Database, rows: Vec<E>) -> Result<Saved> {
-    let mut ctx = db.context();
-    for row in rows {
-        ctx.add(row);
-    }
-    ctx.save_changes()
-        .await
-        .with_context(|| format!("importing {}", E::TABLE.name))
 }
 
 /// The import of one file while it goes on.
@@ -113,9 +100,13 @@ impl Import {
         })
     }
 
-    fn add(&mut self, saved: Saved) {
-        self.rows += saved.inserted;
+    async fn save(&mut self, ctx: &mut Context<'_>) -> Result<()> {
+        let saved = ctx
+            .save_changes()
+            .await
+            .with_context(|| format!("importing {}", self.table))?;
         self.commit_seq = self.commit_seq.max(saved.commit_seq);
+        Ok(())
     }
 
     fn end(self) -> Imported {
@@ -149,22 +140,17 @@ impl Known {
         })
     }
 
-    /// Saves what these flights refer to and no file lists; mostly that is nothing.
-    async fn complete(&mut self, db: &Database, flights: &[Flight]) -> Result<()> {
-        let mut ctx = db.context();
-        for flight in flights {
-            if let Some(tailnum) = &flight.tailnum
-                && self.planes.insert(tailnum.clone())
-            {
-                ctx.add(Plane::unlisted(tailnum));
-            }
-            for faa in [&flight.origin, &flight.dest] {
-                if self.airports.insert(faa.clone()) {
-                    ctx.add(Airport::unlisted(faa));
-                }
+    /// Adds what this flight refers to and nothing has listed so far.
+    fn complete(&mut self, ctx: &mut Context<'_>, flight: &Flight) {
+        if let Some(tailnum) = &flight.tailnum
+            && self.planes.insert(tailnum.clone())
+        {
+            ctx.add(Plane::unlisted(tailnum));
+        }
+        for faa in [&flight.origin, &flight.dest] {
+            if self.airports.insert(faa.clone()) {
+                ctx.add(Airport::unlisted(faa));
             }
         }
-        ctx.save_changes().await?;
-        Ok(())
     }
 }

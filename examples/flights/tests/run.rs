@@ -1,4 +1,8 @@
 //! Runs the example as its users do, on the data beside it and on files with something wrong in them.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a folder or file that cannot be prepared must fail the test"
+)]
 
 use std::{
     fs,
