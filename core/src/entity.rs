@@ -71,8 +71,7 @@ pub fn decode<E: Entity, R: Row + ?Sized>(row: &R) -> Result<E, Error> {
         let table = E::TABLE;
         let failed = Error::new(ErrorKind::Decode, error.to_string())
             .with_table(table.name)
-            .with_column(table.columns[column].name)
-            .with_source(error);
+            .with_column(table.columns[column].name);
         match row.value(table.key).to_value() {
             Ok(key) => failed.with_key(key),
             Err(_) => failed,
@@ -99,5 +98,5 @@ pub fn encode<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
 pub fn encode_column<E: Entity>(entity: &E, column: usize) -> Result<Value, Error> {
     entity
         .encode(column)
-        .map_err(|error| Error::value(E::TABLE.name, E::TABLE.columns[column].name, error))
+        .map_err(|error| Error::value(E::TABLE.name, E::TABLE.columns[column].name, &error))
 }

@@ -225,11 +225,10 @@ impl Error {
 
     /// A value that cannot be stored.
     #[must_use]
-    pub fn value(table: &'static str, column: &'static str, error: ValueError) -> Self {
+    pub fn value(table: &'static str, column: &'static str, error: &ValueError) -> Self {
         Self::new(ErrorKind::Value, error.to_string())
             .with_table(table)
             .with_column(column)
-            .with_source(error)
     }
 
     /// The same error for another caller of a group that failed as a whole.
@@ -411,6 +410,12 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &self.inner;
+        // An error of the application's own speaks for itself.
+        if inner.kind == ErrorKind::Application
+            && let Some(error) = &inner.source
+        {
+            return write!(f, "{error}");
+        }
         match (&inner.table, &inner.column) {
             (Some(table), Some(column)) => write!(f, "{table}.{column}: ")?,
             (Some(name), None) | (None, Some(name)) => write!(f, "{name}: ")?,
@@ -426,27 +431,29 @@ impl fmt::Display for Error {
         if let Some(statement) = &inner.statement {
             write!(f, " in: {statement}")?;
         }
-        if inner.kind == ErrorKind::Application
-            && let Some(source) = &inner.source
-        {
-            write!(f, ": {source}")?;
-        }
         Ok(())
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {self}", self.kind())
+        write!(f, "{:?}: {self}", self.kind())?;
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            write!(f, ", caused by: {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.inner
-            .source
-            .as_deref()
-            .map(|source| source as &(dyn std::error::Error + 'static))
+        let source = self.inner.source.as_deref()? as &(dyn std::error::Error + 'static);
+        if self.kind() == ErrorKind::Application {
+            return source.source();
+        }
+        Some(source)
     }
 }
 

@@ -49,6 +49,9 @@ fn advice(kind: ErrorKind) -> Option<&'static str> {
         ErrorKind::Full => "the disk is full: nothing was written; make room and try again",
         ErrorKind::ReadOnly => "the database can only be read",
         ErrorKind::Corrupt => "the file is damaged: stop writing, and restore a backup",
+        ErrorKind::CannotOpen => {
+            "the file cannot be opened: its folder has to exist and be writable, for the -wal and -shm beside it"
+        }
         ErrorKind::NotADatabase => "the file is no SQLite database, or it is encrypted",
         ErrorKind::Io => {
             "the operating system could not read or write the file or its -wal and -shm"
@@ -95,18 +98,27 @@ pub(in crate::engine) fn from_rusqlite(error: rusqlite::Error) -> Error {
     match error {
         rusqlite::Error::SqliteFailure(failure, ref message) => {
             let text = message.clone().unwrap_or_else(|| failure.to_string());
-            from_code(failure.extended_code, &text).with_source(error)
+            with_cause(from_code(failure.extended_code, &text), error)
         }
         rusqlite::Error::SqlInputError {
             error: failure,
             ref msg,
             ..
-        } => from_code(failure.extended_code, msg).with_source(error),
+        } => with_cause(from_code(failure.extended_code, msg), error),
         rusqlite::Error::InvalidParameterCount(given, expected) => Error::new(
             ErrorKind::Statement,
             format!("the statement takes {expected} arguments, {given} were given"),
         ),
-        other => Error::new(ErrorKind::Statement, other.to_string()).with_source(other),
+        other => Error::new(ErrorKind::Statement, other.to_string()),
+    }
+}
+
+/// Keeps the cause where it says more than our message, which else is SQLite's own.
+fn with_cause(error: Error, cause: rusqlite::Error) -> Error {
+    if advice(error.kind()).is_some() {
+        error.with_source(cause)
+    } else {
+        error
     }
 }
 

@@ -113,6 +113,6 @@ impl<E> fmt::Debug for Condition<E> {
 
 impl From<InvalidOperand> for Error {
     fn from(invalid: InvalidOperand) -> Self {
-        Self::value(invalid.table, invalid.column, invalid.error)
+        Self::value(invalid.table, invalid.column, &invalid.error)
     }
 }

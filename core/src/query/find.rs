@@ -40,7 +40,7 @@ pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
     let table = E::TABLE;
     let key = key
         .encode()
-        .map_err(|error| Error::value(table.name, table.key_column().name, error))?;
+        .map_err(|error| Error::value(table.name, table.key_column().name, &error))?;
     Ok(Read {
         statement: Statement {
             text: rendered.by_key.clone(),
