@@ -223,6 +223,29 @@ async fn rows_that_triggers_write_while_stamping_are_stamped() {
 }
 
 #[tokio::test]
+async fn triggers_that_write_stamped_rows_without_end_are_refused() {
+    for mode in Mode::ALL {
+        let db = shop(mode).await;
+        execute(
+            &db,
+            "CREATE TRIGGER again AFTER UPDATE ON \"order\"
+             BEGIN INSERT INTO \"order\" (item, seq) VALUES ('again', 0); END",
+        )
+        .await;
+        let mut ctx = db.context();
+        ctx.add(order("typed"));
+        let typed = ctx.save_changes().await.map(drop);
+        let raw = try_execute(&db, "INSERT INTO \"order\" (item, seq) VALUES ('raw', 0)").await;
+        for refused in [typed, raw] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Constraint);
+        }
+        assert_eq!(Order::query().count(&db).await.unwrap(), 0, "{mode:?}");
+        execute(&db, "DROP TRIGGER again").await;
+        assert_eq!(save_order(&db, "one").await, 1, "{mode:?}");
+    }
+}
+
+#[tokio::test]
 async fn tables_without_a_number_take_none() {
     for mode in Mode::ALL {
         let db = shop(mode).await;

@@ -13,7 +13,7 @@ use anabranch::{
     sql::Executor,
     value::Value,
 };
-use anabranch_tests::{Mode, ask, execute, outsider};
+use anabranch_tests::{Mode, ask, execute, outsider, until};
 use futures_util::StreamExt;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
@@ -224,12 +224,16 @@ async fn wal_autocheckpoint_keeps_the_log_short() {
         .await
         .unwrap();
     db.create_tables::<Note>().await.unwrap();
-    for _ in 0..600 {
-        execute(&db, "INSERT INTO note (text) VALUES (hex(zeroblob(1000)))").await;
-    }
+    // Some commits fit into it, and then it starts anew: how soon depends on how fast the disk syncs.
+    let mut longest = 0;
+    until("the log starts anew", async || {
+        let text = "INSERT INTO note (text) VALUES (hex(zeroblob(1000)))";
+        execute(&db, text).await;
+        longest = longest.max(db.wal_frames());
+        longest > 20 && db.wal_frames() < longest / 2
+    })
+    .await;
     assert!(db.statistics().checkpoints > 0);
-    let frames = db.wal_frames();
-    assert!(frames < 400, "{frames} frames for 600 commits");
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ impl InlineGate {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::engine::gate::{CLOSE, InlineGate, STRIKES};
 
     #[test]
     fn slow_calls_far_apart_do_not_ban_a_kind() {
