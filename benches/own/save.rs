@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A quick run begins no round after this long.
-const QUICK: Duration = Duration::from_secs(22);
+const QUICK: Duration = Duration::from_secs(28);
 
 /// Who takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
