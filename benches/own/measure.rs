@@ -51,7 +51,7 @@ impl Load {
 
     /// A little of the same, so that connections and statements are ready when the clock starts.
     pub(crate) const fn warm_up(self) -> Self {
-        let each = if self.tasks == 1 { 50 } else { 5 };
+        let each = if self.tasks == 1 { 64 } else { 8 };
         let each = match self.work {
             Work::Scan { .. } => 1,
             _ if each > self.each => self.each,

@@ -14,11 +14,11 @@ use crate::{
     files::{Content, Files, Sums},
     measure::{self, Load, Run, Work},
     table::table,
-    tracked,
+    tracked::{self, Tracking},
 };
 
 /// A quick run begins no round after this long.
-const QUICK: Duration = Duration::from_secs(22);
+const QUICK: Duration = Duration::from_secs(28);
 
 /// Who takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,8 +188,8 @@ fn beside_many(runtime: &Runtime, files: &mut Files) -> Result<String> {
     let mut few = Latencies::default();
     let mut many = Latencies::default();
     for _ in 0..3 {
-        few.append(runtime.block_on(tracked::run(files, 10, 200))?);
-        many.append(runtime.block_on(tracked::run(files, 10_000, 200))?);
+        few.append(runtime.block_on(tracked::run(files, Tracking::Changed, 200))?);
+        many.append(runtime.block_on(tracked::run(files, Tracking::All, 200))?);
     }
     let micros = |latencies: &Latencies| {
         let [median] = latencies.per_mille([500]);

@@ -27,7 +27,7 @@ impl Summary {
     pub fn new(bench: &'static str, rounds: usize, ratios: Vec<(Floor, f64)>) -> Self {
         let missed = |&&(floor, ratio): &&(Floor, f64)| {
             // A ratio that could not be measured (NaN) has not met its floor either.
-            floor.least.is_some_and(|least| !(ratio >= least))
+            (floor.least).is_some_and(|least| ratio.is_nan() || ratio < least)
         };
         let floors_missed = ratios.iter().filter(missed).map(|(floor, _)| floor.key);
         Self {

@@ -24,6 +24,7 @@ mod hooks;
 mod nested;
 mod open;
 mod options;
+mod pace;
 mod pool;
 mod reader;
 mod slot;

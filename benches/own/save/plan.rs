@@ -47,7 +47,8 @@ impl Workload {
             synchronous: Synchronous::Normal,
             content: Content { rows, counts },
             contenders,
-            ours: Who::Inline,
+            // For a row that everybody writes, `db.write` is what the guide says to use.
+            ours: if hot { Who::Exclusive } else { Who::Inline },
             sqlx: None,
             rusqlite: None,
             runs: vec![Vec::new(); contenders.len()],

@@ -17,6 +17,7 @@ use crate::{
         gate::InlineGate,
         hooks::{Authorizer, Progress, WalSize, Watch},
         options::{Execution, Location, Options, Synchronous},
+        pace::Pace,
         pool::{Pool, Reader},
         slot::Slot,
         sqlite_error::from_rusqlite,
@@ -229,6 +230,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         wal_size,
         pool: Arc::new(Pool::new(readers, options.queue_timeout)),
         gate: InlineGate::default(),
+        pace: Pace::new(),
         threads: Threads::default(),
         checkpointer,
         capacity: options

@@ -103,7 +103,9 @@ impl Submission {
         };
         let (core, ticket) = (&self.core, Arc::clone(ticket));
         // One turn of the runtime, so that other ready tasks queue theirs: then one commit serves all.
-        yield_once().await;
+        if core.pace.yields() {
+            yield_once().await;
+        }
         loop {
             match poll_fn(|context| core.slot.poll_unit(&ticket, context)).await {
                 Turned::Answered(answer) => return outcome_of(answer),

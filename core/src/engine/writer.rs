@@ -293,6 +293,7 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
         if saves.is_empty() {
             return;
         }
+        core.pace.took(saves.len());
         let mut writer = core.writer();
         let group = catch_unwind(AssertUnwindSafe(|| writer.group(core, saves)));
         let waiting = match group {
