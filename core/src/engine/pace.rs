@@ -60,7 +60,9 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Instant;
+
+    use crate::engine::pace::{LONELY, Pace, STRETCH};
 
     #[test]
     fn saves_that_are_joined_yield_always() {
