@@ -15,6 +15,7 @@
 
 mod apply;
 mod block_on;
+mod busy;
 mod checkpoint;
 mod connection;
 mod core;
@@ -51,20 +52,19 @@ use std::{
     panic::Location,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
 
 use self::{
     checkpoint::Mode,
-    connection::{execute, jitter},
+    connection::execute,
     core::Core,
     nested::Marked,
     slot::{End, Label},
     sqlite_error::from_rusqlite,
     transaction::turn,
-    writer::{Writer, busy},
+    writer::Writer,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -171,7 +171,9 @@ impl Engine {
     /// Rebuilds the file without its free pages.
     pub(crate) async fn vacuum(&self) -> Result<()> {
         self.maintain("vacuum", |writer, core| {
-            retrying(core, || execute(writer.connection(), "VACUUM"))?;
+            busy::retrying(core.options.busy_timeout, || {
+                execute(writer.connection(), "VACUUM")
+            })?;
             truncate_log(writer, core).map(drop)
         })
         .await
@@ -283,30 +285,17 @@ impl<'c> Executor<'c> for &'c Engine {
 
 /// BEGIN IMMEDIATE on a thread that may wait for other processes.
 fn begin(writer: &mut Writer, core: &Core) -> Result<()> {
-    retrying(core, || execute(writer.connection(), "BEGIN IMMEDIATE"))?;
+    busy::retrying(core.options.busy_timeout, || {
+        execute(writer.connection(), "BEGIN IMMEDIATE")
+    })?;
     writer.look_around(core)
 }
 
 /// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
 fn truncate_log(writer: &Writer, core: &Core) -> Result<Checkpoint> {
-    retrying(core, || {
+    busy::retrying(core.options.busy_timeout, || {
         checkpoint::checkpoint(writer.connection(), Mode::Truncate)
     })
-}
-
-fn retrying<T>(core: &Core, run: impl Fn() -> Result<T>) -> Result<T> {
-    let began = Instant::now();
-    loop {
-        match run() {
-            Err(error) if error.kind() == ErrorKind::Busy => {
-                if began.elapsed() > core.options.busy_timeout {
-                    return Err(busy(began.elapsed()));
-                }
-                std::thread::sleep(jitter(Duration::from_millis(2)));
-            }
-            outcome => return outcome,
-        }
-    }
 }
 
 /// Runs blocking work on a thread that ends with it.

@@ -9,6 +9,7 @@ use rusqlite::{
 
 use crate::{
     engine::{
+        busy,
         ffi::{Hooks, PlainConnection, strict_strings},
         options::{AutoVacuum, Options, TempStore},
         sqlite_error::from_rusqlite,
@@ -151,29 +152,19 @@ fn prepare_file(connection: &Connection, options: &Options) -> Result<()> {
             .pragma_update(None, "auto_vacuum", mode)
             .map_err(from_rusqlite)?;
     }
-    let began = std::time::Instant::now();
-    loop {
-        match switch_to_wal(connection) {
-            Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(mode) => {
-                return Err(Error::new(
-                    ErrorKind::Options,
-                    format!(
-                        "the journal mode stayed \"{mode}\": write-ahead logging needs a file, \
-                         and a file system with shared memory (no in-memory database, no network share)"
-                    ),
-                ));
-            }
-            // Two processes that open a new file at once: the busy handler is not asked where waiting could
-            // deadlock, so one of them is told BUSY at once. The other has it in WAL mode in a moment.
-            Err(error)
-                if error.kind() == ErrorKind::Busy && began.elapsed() < options.busy_timeout =>
-            {
-                std::thread::sleep(jitter(Duration::from_millis(5)));
-            }
-            Err(error) => return Err(error.with_waited(began.elapsed())),
-        }
+    // Two processes that open a new file at once: the busy handler is not asked where waiting could deadlock, so one
+    // of them is told BUSY at once. The other has it in WAL mode in a moment.
+    let mode = busy::retrying(options.busy_timeout, || switch_to_wal(connection))?;
+    if mode == "wal" {
+        return Ok(());
     }
+    Err(Error::new(
+        ErrorKind::Options,
+        format!(
+            "the journal mode stayed \"{mode}\": write-ahead logging needs a file, \
+             and a file system with shared memory (no in-memory database, no network share)"
+        ),
+    ))
 }
 
 fn switch_to_wal(connection: &Connection) -> Result<String> {
@@ -188,13 +179,6 @@ fn switch_to_wal(connection: &Connection) -> Result<String> {
         return Ok(present);
     }
     mode("PRAGMA journal_mode = WAL")
-}
-
-/// Up to twice this long, at random: two that wait for each other do not wait in step.
-pub(in crate::engine) fn jitter(around: Duration) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
-    let random = RandomState::new().hash_one(0_u8) % 1000;
-    around.mul_f64(0.2 + 1.8 * f64::from(u32::try_from(random).unwrap_or_default()) / 1000.0)
 }
 
 /// A value on its way to SQLite, borrowed.

@@ -20,7 +20,7 @@ mod raw;
 pub use self::guard::TransactionGuard;
 pub(in crate::engine) use self::held::turn;
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -29,14 +29,15 @@ use self::held::Held;
 use crate::{
     engine::{
         apply::Numbering,
-        connection::{execute, jitter},
+        busy,
+        connection::execute,
         core::Core,
         ffi::has_deferred_violations,
         hooks::Mark,
         reader,
         slot::Label,
         stamp::stamp,
-        writer::{busy, commit, in_savepoint},
+        writer::{commit, in_savepoint},
     },
     error::{Error, ErrorKind, Result},
     sql::{Batch, Executor, Read, Receipt, Refusal, Rows},
@@ -63,9 +64,6 @@ enum State {
     Open,
     Ended,
 }
-
-/// Around this long between two tries to begin while another process writes.
-const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
 impl Transaction {
     /// Waits for the slot, and begins.
@@ -98,24 +96,10 @@ impl Transaction {
             Err(error) if error.kind() == ErrorKind::Busy => {}
             begun => return begun,
         }
-        // Another process writes. A thread waits for it, and not in SQLite's busy handler, which sleeps for so long
-        // between two looks that a process that writes all the time would always be there first.
+        // Another process writes. A thread waits for it.
         self.core.counters.busy.add(1);
         let timeout = self.core.options.busy_timeout;
-        let wait = move |connection: &Connection| {
-            let began = Instant::now();
-            loop {
-                match begin(connection) {
-                    Err(error) if error.kind() == ErrorKind::Busy => {
-                        if began.elapsed() > timeout {
-                            return Err(busy(began.elapsed()));
-                        }
-                        std::thread::sleep(jitter(BUSY_PAUSE));
-                    }
-                    begun => return begun,
-                }
-            }
-        };
+        let wait = move |connection: &Connection| busy::retrying(timeout, || begin(connection));
         self.on_thread(wait).await?
     }
 

@@ -18,7 +18,8 @@ use crate::{
     engine::{
         apply::{Numbering, apply},
         block_on::block_on,
-        connection::{Role, execute, jitter, open},
+        busy,
+        connection::{Role, execute, open},
         core::Core,
         ffi::{Hooks, MixedConnection, PlainConnection, data_version},
         hooks::{Mark, Watch},
@@ -40,8 +41,6 @@ const LEAD: Duration = Duration::from_millis(2);
 const MAKE_ROOM_FOR: Duration = Duration::from_secs(1);
 const MAKE_ROOM_EVERY: u32 = 10;
 const ROOM: Duration = Duration::from_millis(1);
-/// Around this long the writer waits before it tries again what another process kept it from.
-const BUSY_PAUSE: Duration = Duration::from_millis(2);
 
 /// The connections that write. Whoever holds the slot's lease locks it, so the lock is never contended.
 #[derive(Debug)]
@@ -59,6 +58,8 @@ pub(in crate::engine) struct Writer {
     committed_elsewhere: bool,
     foreign_commit: Option<Instant>,
     in_a_row: u32,
+    /// How often in a row another process was in the way.
+    looks: u32,
 }
 
 /// A save in the hands of the writer.
@@ -82,6 +83,7 @@ impl Writer {
             committed_elsewhere: false,
             foreign_commit: None,
             in_a_row: 0,
+            looks: 0,
         })
     }
 
@@ -201,7 +203,7 @@ impl Writer {
     /// BEGIN IMMEDIATE; false if another process is in the way.
     fn begin(&mut self, core: &Core) -> Result<bool> {
         match execute(&self.connection, "BEGIN IMMEDIATE") {
-            Ok(()) => {}
+            Ok(()) => self.looks = 0,
             Err(error) if error.kind() == ErrorKind::Busy => {
                 core.counters.busy.add(1);
                 self.foreign_commit = Some(Instant::now());
@@ -306,11 +308,13 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
             }
         };
         if !waiting.is_empty() {
+            let pause = busy::pause(writer.looks);
+            writer.looks += 1;
             drop(writer);
-            let late = lease.put_back(waiting, jitter(BUSY_PAUSE), core.options.busy_timeout);
+            let late = lease.put_back(waiting, pause, core.options.busy_timeout);
             for (save, waited) in late {
                 core.counters.refused.add(1);
-                save.answer(Err(Refusal::Whole(busy(waited))));
+                save.answer(Err(Refusal::Whole(busy::outlasted(waited))));
             }
             return;
         }
@@ -329,15 +333,6 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
             return;
         }
     }
-}
-
-/// Another process held the lock for all of the busy timeout.
-pub(in crate::engine) fn busy(waited: Duration) -> Error {
-    Error::new(
-        ErrorKind::Busy,
-        "another process held the write lock for longer than busy_timeout: nothing was written",
-    )
-    .with_waited(waited)
 }
 
 /// Applies a batch in a savepoint of the open transaction, and undoes it on an error.

@@ -1,0 +1,57 @@
+//! Waiting for another process to let go of SQLite's write lock.
+//!
+//! Not by SQLite's busy handler: it sleeps for longer and longer, so that a process that writes back to back is always
+//! there first (measured: a thousand commits of it for each of ours). The gap between two of its commits is a few
+//! microseconds; what hits it is to look often, and not in step. A holder that stays is looked for less often.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::{Duration, Instant},
+};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Around this long between two looks, at first.
+const SHORT: Duration = Duration::from_micros(150);
+/// After so many looks the holder is one that stays.
+const LOOKS: u32 = 64;
+/// Around this long between two looks then.
+const LONG: Duration = Duration::from_millis(2);
+
+/// How long to wait before the next look, after so many in vain.
+pub(in crate::engine) fn pause(looks: u32) -> Duration {
+    let around = if looks < LOOKS { SHORT } else { LONG };
+    // Up to twice as long, at random: two that wait for each other do not wait in step.
+    let random = RandomState::new().hash_one(looks) % 1000;
+    around.mul_f64(0.2 + 1.8 * f64::from(u32::try_from(random).unwrap_or_default()) / 1000.0)
+}
+
+/// Runs `run` until it is not told BUSY any more, for as long as `timeout`. Blocks: on a thread only.
+pub(in crate::engine) fn retrying<T>(
+    timeout: Duration,
+    mut run: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let began = Instant::now();
+    let mut looks = 0;
+    loop {
+        match run() {
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                if began.elapsed() > timeout {
+                    return Err(outlasted(began.elapsed()));
+                }
+                std::thread::sleep(pause(looks));
+                looks += 1;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Another process held the lock for all of the busy timeout.
+pub(in crate::engine) fn outlasted(waited: Duration) -> Error {
+    Error::new(
+        ErrorKind::Busy,
+        "another process held the write lock for longer than busy_timeout: nothing was written",
+    )
+    .with_waited(waited)
+}
