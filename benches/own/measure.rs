@@ -72,7 +72,7 @@ impl Load {
         }
     }
 
-    /// The same work, shared by so many threads.
+    /// The same work, shared by so many threads; it has to be divisible, or the count of rows will tell.
     fn shared_by(self, threads: u32) -> Self {
         let threads = threads.min(self.tasks);
         Self {

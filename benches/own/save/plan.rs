@@ -100,7 +100,7 @@ pub(in crate::save) fn workloads(quick: bool) -> Vec<Workload> {
         Workload::new(
             "burst, FULL: the same, and each commit waits for the disk",
             "saves/s",
-            times(Work::Save, 50, pick(40, 20), 1),
+            times(Work::Save, 50, pick(40, 16), 1),
         )
         .full()
         .over_sqlx("burst_full_vs_sqlx", 12.0)
@@ -108,19 +108,19 @@ pub(in crate::save) fn workloads(quick: bool) -> Vec<Workload> {
         Workload::new(
             "rmw, NORMAL: 8 tasks load, change and save 250 rows each",
             "saves/s",
-            times(Work::Increment, 8, 250, pick(3, 1)),
+            times(Work::Increment, 8, pick(250, 125), pick(3, 1)),
         )
         .over_sqlx("rmw_normal_vs_sqlx", 5.0),
         Workload::new(
             "hot, NORMAL: the same, but all have one row",
             "saves/s",
-            times(Work::IncrementOne, 8, 250, pick(2, 1)),
+            times(Work::IncrementOne, 8, pick(250, 125), pick(2, 1)),
         )
         .over_sqlx("hot_normal_vs_sqlx", 2.0),
         Workload::new(
             "get: one task, rows by key",
             "reads/s",
-            times(Work::Get { of: ROWS }, 1, pick(20_000, 5_000), 1),
+            times(Work::Get { of: ROWS }, 1, pick(20_000, 4_000), 1),
         )
         .over_sqlx("get_vs_sqlx", 5.0)
         .over_rusqlite("get_vs_rusqlite", 0.6),
