@@ -24,8 +24,9 @@
 //! When a lease ends, the slot goes to the front of the queue: a turn is granted; a unit's owner is granted the
 //! lead (`holder` names it, not yet `taken`), or the writer's thread is rung if units run there. A granted owner
 //! that is dropped passes the grant on; one that is not polled any more (it sits in a `select!` that looks
-//! elsewhere) is overruled by the thread after [`PATIENCE`]: the thread may run any unit. A turn that was granted
-//! cannot be run by anybody else, so it can only be dropped.
+//! elsewhere) is overruled by the thread after [`PATIENCE`]: a unit the thread may run itself; the grant of a turn is
+//! revoked. Its owner is *absent* then: it keeps its place, and is passed over until it polls again. Each time that
+//! happens to an entry it is given twice as long, so that a busy runtime does not lose its turn for ever.
 //!
 //! While another process holds SQLite's write lock the slot *pauses*: units stay queued, and can still be
 //! withdrawn; the thread ends the pause.
@@ -98,6 +99,10 @@ struct Entry<U, A> {
     queued: Instant,
     /// Since when it waits for another process.
     busy_since: Option<Instant>,
+    /// A turn whose owner did not come when it was granted, and has not polled since.
+    absent: bool,
+    /// How often that happened.
+    revoked: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,6 +274,8 @@ impl<U, A> Slot<U, A> {
             on_thread,
             queued: Instant::now(),
             busy_since: None,
+            absent: false,
+            revoked: 0,
         });
         if on_thread {
             self.ring(&mut state);
@@ -290,8 +297,7 @@ impl<U, A> Slot<U, A> {
             return Poll::Ready(Turned::Lead(self.lease(false)));
         }
         let front_runs_here = state
-            .queue
-            .front()
+            .next()
             .is_some_and(|entry| entry.unit.is_some() && !entry.on_thread);
         if front_runs_here && state.is_free() {
             state.hold(ticket.number, Label::SAVE, true, true);
@@ -312,6 +318,9 @@ impl<U, A> Slot<U, A> {
         }
         let mut state = self.lock();
         if !state.take_grant(ticket.number) {
+            if let Some(entry) = state.entry(ticket.number) {
+                entry.absent = false;
+            }
             self.pass_on(&mut state);
             if !state.take_grant(ticket.number) {
                 self.ring(&mut state);
@@ -371,6 +380,9 @@ impl<U, A> Slot<U, A> {
                 self.pass_on(&mut state);
             }
             self.expire(&mut state, now);
+            if state.revoke(now, self.patience) {
+                self.pass_on(&mut state);
+            }
             Self::warn(&mut state, now);
             if let Some(taken_over) = state.thread_leads(now, self.patience) {
                 return Some(ThreadTask {
@@ -416,8 +428,7 @@ impl<U, A> Slot<U, A> {
     fn ring(&self, state: &mut State<U, A>) {
         let units_wait_for_thread = state.is_free()
             && state
-                .queue
-                .front()
+                .next()
                 .is_some_and(|entry| entry.unit.is_some() && entry.on_thread);
         if state.thread == Thread::Asleep || units_wait_for_thread {
             self.bell.notify_one();
@@ -429,7 +440,7 @@ impl<U, A> Slot<U, A> {
         if !state.is_free() {
             return;
         }
-        let Some(front) = state.queue.front() else {
+        let Some(front) = state.next() else {
             return;
         };
         if front.unit.is_some() && front.on_thread {
@@ -438,9 +449,6 @@ impl<U, A> Slot<U, A> {
         }
         let (ticket, label) = (Arc::clone(&front.ticket), front.label);
         let is_unit = front.unit.is_some();
-        if !is_unit {
-            state.queue.pop_front();
-        }
         state.hold(ticket.number, label, false, is_unit);
         ticket.wake();
     }
@@ -526,15 +534,54 @@ impl<U, A> State<U, A> {
         })
     }
 
-    /// Takes the lease if it was granted to this ticket.
+    /// The first entry whose owner is not absent.
+    fn next(&self) -> Option<&Entry<U, A>> {
+        self.queue.iter().find(|entry| !entry.absent)
+    }
+
+    fn entry(&mut self, ticket: u64) -> Option<&mut Entry<U, A>> {
+        self.queue
+            .iter_mut()
+            .find(|entry| entry.ticket.number == ticket)
+    }
+
+    /// Takes the lease if it was granted to this ticket. A turn leaves the queue with that.
     fn take_grant(&mut self, ticket: u64) -> bool {
-        match &mut self.holder {
-            Some(holder) if holder.ticket == ticket && !holder.taken => {
-                holder.taken = true;
-                true
-            }
-            _ => false,
+        let Some(holder) = &mut self.holder else {
+            return false;
+        };
+        if holder.ticket != ticket || holder.taken {
+            return false;
         }
+        holder.taken = true;
+        let mut entries = self.queue.iter();
+        if !holder.is_unit
+            && let Some(at) = entries.position(|entry| entry.ticket.number == ticket)
+        {
+            self.queue.remove(at);
+        }
+        true
+    }
+
+    /// Takes a turn's grant back if its owner does not come for it, and somebody else waits.
+    fn revoke(&mut self, now: Instant, patience: Duration) -> bool {
+        let Some(holder) = &self.holder else {
+            return false;
+        };
+        if holder.taken || holder.is_unit || self.queue.len() < 2 {
+            return false;
+        }
+        let (ticket, age) = (holder.ticket, now.saturating_duration_since(holder.since));
+        let Some(entry) = self.entry(ticket) else {
+            return false;
+        };
+        if age <= patience * 2_u32.saturating_pow(entry.revoked.min(8)) {
+            return false;
+        }
+        entry.absent = true;
+        entry.revoked += 1;
+        self.holder = None;
+        true
     }
 
     /// Whether the thread leads now: what belongs to it, or what nobody else came for.
@@ -549,7 +596,7 @@ impl<U, A> State<U, A> {
         if self.paused_until.is_some() && granted_for.is_none() {
             return None;
         }
-        let front = self.queue.front()?;
+        let front = self.next()?;
         front.unit.as_ref()?;
         let overdue = match granted_for {
             Some(age) => age > patience,
@@ -611,22 +658,31 @@ impl<U, A> Ticket<U, A> {
 }
 
 impl<U, A> Lease<U, A> {
-    /// Takes units from the front of the queue, up to the first turn.
+    /// Takes units from the front of the queue, up to the first turn; past turns whose owners are absent.
     pub(in crate::engine) fn take_units(&self, most: usize) -> Vec<Running<U, A>> {
         let mut state = self.slot.lock();
         let mut taken = Vec::with_capacity(state.queue.len().min(most));
+        let mut at = 0;
         while taken.len() < most
-            && let Some(front) = state.queue.front()
-            && front.unit.is_some()
-            && (self.on_thread || !front.on_thread)
-            && let Some(Entry {
+            && let Some(front) = state.queue.get(at)
+        {
+            if front.absent {
+                at += 1;
+                continue;
+            }
+            if front.unit.is_none() || (front.on_thread && !self.on_thread) {
+                break;
+            }
+            let Some(Entry {
                 ticket,
                 unit: Some(unit),
                 queued,
                 busy_since,
                 ..
-            }) = state.queue.pop_front()
-        {
+            }) = state.queue.remove(at)
+            else {
+                break;
+            };
             taken.push(Running {
                 unit: Some(unit),
                 ticket,
@@ -668,6 +724,8 @@ impl<U, A> Lease<U, A> {
                 on_thread: true,
                 queued: running.queued,
                 busy_since: Some(busy_since),
+                absent: false,
+                revoked: 0,
             });
         }
         state.paused_until = Some(now + pause);
