@@ -34,12 +34,18 @@
 //! Shutdown: [`Slot::end`] answers everything that is queued, and refuses what comes after. The database closes by
 //! taking a turn first, so that all that was queued before it is written.
 
+mod label;
+mod lease;
+mod state;
+mod ticket;
+
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::VecDeque,
-    fmt,
-    panic::Location,
     sync::{Arc, PoisonError},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -47,6 +53,13 @@ use std::{
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(test))]
 use std::sync::{Condvar, Mutex, MutexGuard};
+
+use self::state::{Entry, State, Thread};
+pub(in crate::engine) use self::{
+    label::{End, HeldBy, Label, Unserved},
+    lease::{Lease, Running},
+    ticket::Ticket,
+};
 
 /// How long a granted owner may take to come before the thread runs its unit.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -67,144 +80,6 @@ pub(in crate::engine) struct Slot<U, A> {
     threaded: bool,
     patience: Duration,
     queue_timeout: Duration,
-}
-
-#[derive(Debug)]
-struct State<U, A> {
-    holder: Option<Holder>,
-    queue: VecDeque<Entry<U, A>>,
-    paused_until: Option<Instant>,
-    ended: Option<End>,
-    thread: Thread,
-    tickets: u64,
-}
-
-#[derive(Debug)]
-struct Holder {
-    ticket: u64,
-    label: Label,
-    since: Instant,
-    taken: bool,
-    is_unit: bool,
-    warned: bool,
-}
-
-#[derive(Debug)]
-struct Entry<U, A> {
-    ticket: Arc<Ticket<U, A>>,
-    /// `None` for a turn.
-    unit: Option<U>,
-    label: Label,
-    on_thread: bool,
-    queued: Instant,
-    /// Since when it waits for another process.
-    busy_since: Option<Instant>,
-    /// A turn whose owner did not come when it was granted, and has not polled since.
-    absent: bool,
-    /// How often that happened.
-    revoked: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Thread {
-    /// It looks around by itself soon.
-    Awake,
-    /// It sleeps until it is rung.
-    Asleep,
-}
-
-/// Why the slot takes no more work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum End {
-    /// The database was closed.
-    Closed,
-    /// The library failed while it held the slot.
-    Poisoned,
-}
-
-/// What somebody holds the slot for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) struct Label {
-    what: &'static str,
-    at: Option<&'static Location<'static>>,
-}
-
-impl Label {
-    const SAVE: Self = Self::new("a save");
-
-    pub(in crate::engine) const fn new(what: &'static str) -> Self {
-        Self { what, at: None }
-    }
-
-    /// With the place in the application's source.
-    pub(in crate::engine) const fn at(
-        what: &'static str,
-        location: &'static Location<'static>,
-    ) -> Self {
-        Self {
-            what,
-            at: Some(location),
-        }
-    }
-}
-
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.what)?;
-        match self.at {
-            Some(at) => write!(f, " at {at}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Who holds the slot, for messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::engine) struct HeldBy {
-    pub(in crate::engine) label: Label,
-    pub(in crate::engine) age: Duration,
-}
-
-/// Why the wait for the slot ended without it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::engine) enum Unserved {
-    /// The wait outlasted its timeout.
-    TimedOut {
-        waited: Duration,
-        held_by: Option<HeldBy>,
-    },
-    /// No more work is taken.
-    Ended(End),
-}
-
-/// An owner's place in the queue, and later its answer.
-#[derive(Debug)]
-pub(in crate::engine) struct Ticket<U, A> {
-    number: u64,
-    place: Mutex<Place<A>>,
-    of: std::marker::PhantomData<fn() -> U>,
-}
-
-#[derive(Debug)]
-struct Place<A> {
-    answer: Option<Result<A, Unserved>>,
-    waker: Option<Waker>,
-}
-
-/// The right to write. Dropping it passes the slot on.
-#[derive(Debug)]
-pub(in crate::engine) struct Lease<U, A> {
-    slot: Arc<Slot<U, A>>,
-    on_thread: bool,
-}
-
-/// A unit that is being applied; its owner can no longer withdraw it.
-#[derive(Debug)]
-pub(in crate::engine) struct Running<U, A> {
-    unit: Option<U>,
-    ticket: Arc<Ticket<U, A>>,
-    queued: Instant,
-    busy_since: Option<Instant>,
 }
 
 /// What a unit's owner is told when it polls.
@@ -259,14 +134,7 @@ impl<U, A> Slot<U, A> {
             return Err(end);
         }
         state.tickets += 1;
-        let ticket = Arc::new(Ticket {
-            number: state.tickets,
-            place: Mutex::new(Place {
-                answer: None,
-                waker: None,
-            }),
-            of: std::marker::PhantomData,
-        });
+        let ticket = Arc::new(Ticket::new(state.tickets));
         state.queue.push_back(Entry {
             ticket: Arc::clone(&ticket),
             unit,
@@ -510,279 +378,3 @@ pub(in crate::engine) struct ThreadTask<U, A> {
     /// Units that a task should have run, which did not come.
     pub(in crate::engine) taken_over: bool,
 }
-
-impl<U, A> State<U, A> {
-    fn is_free(&self) -> bool {
-        self.holder.is_none() && self.paused_until.is_none()
-    }
-
-    fn hold(&mut self, ticket: u64, label: Label, taken: bool, is_unit: bool) {
-        self.holder = Some(Holder {
-            ticket,
-            label,
-            since: Instant::now(),
-            taken,
-            is_unit,
-            warned: false,
-        });
-    }
-
-    fn held_by(&self) -> Option<HeldBy> {
-        self.holder.as_ref().map(|holder| HeldBy {
-            label: holder.label,
-            age: holder.since.elapsed(),
-        })
-    }
-
-    /// The first entry whose owner is not absent.
-    fn next(&self) -> Option<&Entry<U, A>> {
-        self.queue.iter().find(|entry| !entry.absent)
-    }
-
-    fn entry(&mut self, ticket: u64) -> Option<&mut Entry<U, A>> {
-        self.queue
-            .iter_mut()
-            .find(|entry| entry.ticket.number == ticket)
-    }
-
-    /// Takes the lease if it was granted to this ticket. A turn leaves the queue with that.
-    fn take_grant(&mut self, ticket: u64) -> bool {
-        let Some(holder) = &mut self.holder else {
-            return false;
-        };
-        if holder.ticket != ticket || holder.taken {
-            return false;
-        }
-        holder.taken = true;
-        let mut entries = self.queue.iter();
-        if !holder.is_unit
-            && let Some(at) = entries.position(|entry| entry.ticket.number == ticket)
-        {
-            self.queue.remove(at);
-        }
-        true
-    }
-
-    /// Takes a turn's grant back if its owner does not come for it, and somebody else waits.
-    fn revoke(&mut self, now: Instant, patience: Duration) -> bool {
-        let Some(holder) = &self.holder else {
-            return false;
-        };
-        if holder.taken || holder.is_unit || self.queue.len() < 2 {
-            return false;
-        }
-        let (ticket, age) = (holder.ticket, now.saturating_duration_since(holder.since));
-        let Some(entry) = self.entry(ticket) else {
-            return false;
-        };
-        if age <= patience * 2_u32.saturating_pow(entry.revoked.min(8)) {
-            return false;
-        }
-        entry.absent = true;
-        entry.revoked += 1;
-        self.holder = None;
-        true
-    }
-
-    /// Whether the thread leads now: what belongs to it, or what nobody else came for.
-    fn thread_leads(&mut self, now: Instant, patience: Duration) -> Option<bool> {
-        let granted_for = match &self.holder {
-            Some(holder) if !holder.taken && holder.is_unit => {
-                Some(now.saturating_duration_since(holder.since))
-            }
-            Some(_) => return None,
-            None => None,
-        };
-        if self.paused_until.is_some() && granted_for.is_none() {
-            return None;
-        }
-        let front = self.next()?;
-        front.unit.as_ref()?;
-        let overdue = match granted_for {
-            Some(age) => age > patience,
-            None => now.saturating_duration_since(front.queued) > patience,
-        };
-        let is_its_own = front.on_thread && granted_for.is_none();
-        if !overdue && !is_its_own {
-            return None;
-        }
-        self.hold(0, Label::SAVE, true, true);
-        Some(!is_its_own)
-    }
-}
-
-impl<U, A> Ticket<U, A> {
-    fn answer_or_wait(&self, context: &mut Context<'_>) -> Option<Result<A, Unserved>> {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answer) = place.answer.take() {
-            return Some(answer);
-        }
-        match &mut place.waker {
-            Some(waker) => waker.clone_from(context.waker()),
-            none => *none = Some(context.waker().clone()),
-        }
-        None
-    }
-
-    /// The answer, if it is there.
-    pub(in crate::engine) fn try_answer(&self) -> Option<Result<A, Unserved>> {
-        self.place
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .answer
-            .take()
-    }
-
-    fn answer(&self, answer: Result<A, Unserved>) {
-        let waker = {
-            let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-            place.answer = Some(answer);
-            place.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    fn wake(&self) {
-        let waker = self
-            .place
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .waker
-            .take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-impl<U, A> Lease<U, A> {
-    /// Takes units from the front of the queue, up to the first turn; past turns whose owners are absent.
-    pub(in crate::engine) fn take_units(&self, most: usize) -> Vec<Running<U, A>> {
-        let mut state = self.slot.lock();
-        let mut taken = Vec::with_capacity(state.queue.len().min(most));
-        let mut at = 0;
-        while taken.len() < most
-            && let Some(front) = state.queue.get(at)
-        {
-            if front.absent {
-                at += 1;
-                continue;
-            }
-            if front.unit.is_none() || (front.on_thread && !self.on_thread) {
-                break;
-            }
-            let Some(Entry {
-                ticket,
-                unit: Some(unit),
-                queued,
-                busy_since,
-                ..
-            }) = state.queue.remove(at)
-            else {
-                break;
-            };
-            taken.push(Running {
-                unit: Some(unit),
-                ticket,
-                queued,
-                busy_since,
-            });
-        }
-        taken
-    }
-
-    /// Puts units back, since another process holds SQLite's lock, and pauses the slot. The units can be
-    /// withdrawn again. Those that have waited for longer than `timeout` are returned.
-    pub(in crate::engine) fn put_back(
-        self,
-        units: Vec<Running<U, A>>,
-        pause: Duration,
-        timeout: Duration,
-    ) -> Vec<(Running<U, A>, Duration)> {
-        let now = Instant::now();
-        let mut late = Vec::new();
-        let mut state = self.slot.lock();
-        if state.ended.is_some() {
-            // Nobody would run them any more: their drop says so to their owners.
-            drop(state);
-            drop(units);
-            return late;
-        }
-        for mut running in units.into_iter().rev() {
-            let busy_since = running.busy_since.unwrap_or(now);
-            let waited = now.saturating_duration_since(busy_since);
-            if waited > timeout {
-                late.push((running, waited));
-                continue;
-            }
-            state.queue.push_front(Entry {
-                ticket: Arc::clone(&running.ticket),
-                unit: running.unit.take(),
-                label: Label::SAVE,
-                on_thread: true,
-                queued: running.queued,
-                busy_since: Some(busy_since),
-                absent: false,
-                revoked: 0,
-            });
-        }
-        state.paused_until = Some(now + pause);
-        self.slot.bell.notify_one();
-        drop(state);
-        late
-    }
-
-    /// Keeps everybody off the slot for a moment after this lease, so that another process gets its turn.
-    pub(in crate::engine) fn pause(self, pause: Duration) {
-        self.slot.lock().paused_until = Some(Instant::now() + pause);
-        self.slot.bell.notify_one();
-    }
-
-    /// Changes what messages say about the holder.
-    pub(in crate::engine) fn relabel(&self, label: Label) {
-        if let Some(holder) = &mut self.slot.lock().holder {
-            holder.label = label;
-        }
-    }
-}
-
-impl<U, A> Drop for Lease<U, A> {
-    fn drop(&mut self) {
-        let mut state = self.slot.lock();
-        state.holder = None;
-        self.slot.pass_on(&mut state);
-    }
-}
-
-impl<U, A> Running<U, A> {
-    /// The unit to apply.
-    pub(in crate::engine) fn unit(&self) -> Option<&U> {
-        self.unit.as_ref()
-    }
-
-    /// How long the owner has waited.
-    pub(in crate::engine) fn waited(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.queued)
-    }
-
-    /// Answers the owner.
-    pub(in crate::engine) fn answer(mut self, answer: A) {
-        self.unit = None;
-        self.ticket.answer(Ok(answer));
-    }
-}
-
-impl<U, A> Drop for Running<U, A> {
-    /// A unit that is let go of without an answer was in the hands of a leader that panicked: its owner must not
-    /// wait for ever.
-    fn drop(&mut self) {
-        if self.unit.is_some() {
-            self.ticket.answer(Err(Unserved::Ended(End::Poisoned)));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;
