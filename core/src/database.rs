@@ -13,7 +13,7 @@ use std::{
 use crate::{
     context::Context,
     engine::{Checkpoint, Engine, Transaction, TransactionGuard},
-    entity::EntityTypes,
+    entity::{EntityTypes, TableDef},
     error::Result,
     observe::{Holder, Statistics},
     schema,
@@ -59,6 +59,10 @@ impl Database {
     /// Kind `CannotOpen` when a folder is missing (the message shows which) or the path leads to none that can be a
     /// file; `NotADatabase`, `Corrupt`, `ReadOnly` for what the file is; `Busy` when another process holds it for
     /// longer than the busy timeout; `Options` for a path to memory.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, the file may have been made.
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self> {
         Self::builder(path).open().await
     }
@@ -73,6 +77,10 @@ impl Database {
     /// # Errors
     ///
     /// As [`Database::open`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, nothing stays.
     pub async fn temporary() -> Result<Self> {
         Self::builder("").open_temporary().await
     }
@@ -95,16 +103,25 @@ impl Database {
     pub async fn create_tables<T: EntityTypes>(&self) -> Result<()> {
         let mut tables = Vec::new();
         T::collect(&mut tables);
-        let stamped = tables
-            .iter()
-            .filter_map(|table| {
-                let column = table.commit_seq?;
-                Some((table.name, table.columns[column].name))
-            })
-            .collect();
         self.engine
-            .define(schema::create_tables(&tables)?, stamped)
+            .define(schema::create_tables(&tables)?, stamped(&tables))
             .await
+    }
+
+    /// Makes triggers that stamp the `commit_seq` columns of these entities when programs without this library write
+    /// their rows. Without them such rows keep the number they had; with them every write costs two statements more.
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, all triggers are made or none.
+    pub async fn stamp_foreign_writes<T: EntityTypes>(&self) -> Result<()> {
+        let mut tables = Vec::new();
+        T::collect(&mut tables);
+        self.engine.stamp_foreign_writes(stamped(&tables)).await
     }
 
     /// A new, empty unit of work. Make one for each piece of work, and drop it afterwards.
@@ -167,6 +184,10 @@ impl Database {
     /// # Errors
     ///
     /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped once its turn has come, it goes on to its end, with the writer held.
     pub async fn checkpoint(&self) -> Result<Checkpoint> {
         self.engine.checkpoint().await
     }
@@ -176,6 +197,10 @@ impl Database {
     /// # Errors
     ///
     /// Kind `Full` when the disk has no room for a second copy; what a write can meet otherwise.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped once its turn has come, it goes on to its end, with the writer held.
     pub async fn vacuum(&self) -> Result<()> {
         self.engine.vacuum().await
     }
@@ -188,6 +213,10 @@ impl Database {
     /// # Errors
     ///
     /// `Closed` if it was closed before; `QueueTimeout` if a transaction does not end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped once its turn has come, it goes on to its end, with the writer held.
     pub async fn close(&self) -> Result<Checkpoint> {
         self.engine.close().await
     }
@@ -215,6 +244,17 @@ impl Database {
     pub fn path(&self) -> &Path {
         self.engine.path()
     }
+}
+
+/// The stamped tables among these, and their columns.
+fn stamped(tables: &[&'static TableDef]) -> Vec<(&'static str, &'static str)> {
+    tables
+        .iter()
+        .filter_map(|table| {
+            let column = table.commit_seq?;
+            Some((table.name, table.columns[column].name))
+        })
+        .collect()
 }
 
 impl<'c> Executor<'c> for &'c Database {

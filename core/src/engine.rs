@@ -49,7 +49,7 @@ pub(crate) use self::{
 
 use std::{
     fmt,
-    panic::Location,
+    panic::{AssertUnwindSafe, Location, catch_unwind},
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
 };
@@ -153,12 +153,14 @@ impl Engine {
                 }
                 for (table, column) in &stamped {
                     stamp::register(writer.connection(), table, column)?;
-                    writer.watch().stamp(table, column);
                 }
                 Ok(())
             };
             match run() {
-                Ok(()) => writer.commit(core),
+                Ok(()) => {
+                    writer.commit(core)?;
+                    writer.load_stamped()
+                }
                 Err(error) => {
                     writer.end_transaction(core);
                     Err(error)
@@ -166,6 +168,18 @@ impl Engine {
             }
         })
         .await
+    }
+
+    /// Makes triggers that stamp the rows of these tables when other programs write them.
+    pub(crate) async fn stamp_foreign_writes(
+        &self,
+        stamped: Vec<(&'static str, &'static str)>,
+    ) -> Result<()> {
+        let triggers = stamped
+            .iter()
+            .flat_map(|(table, column)| stamp::triggers(table, column))
+            .collect();
+        self.define(triggers, stamped).await
     }
 
     /// Rebuilds the file without its free pages.
@@ -197,7 +211,11 @@ impl Engine {
         self.core.threads.run(move || {
             let outcome = {
                 let mut writer = core.writer();
-                let outcome = work(&mut writer, &core);
+                let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| work(&mut writer, &core)))
+                else {
+                    writer.poison(&core);
+                    return;
+                };
                 writer.end_transaction(&core);
                 outcome
             };
@@ -217,7 +235,14 @@ impl Engine {
         let core = Arc::clone(&self.core);
         let lease = match turn(&core, Label::new("close")).await {
             Ok(lease) => lease,
-            Err(error) => return Err(error),
+            // There is nothing left to write; what reads is closed all the same.
+            Err(error) => {
+                if error.kind() == ErrorKind::Poisoned {
+                    core.pool.close();
+                    core.checkpointer.end();
+                }
+                return Err(error);
+            }
         };
         core.closing.store(true, Ordering::Release);
         core.slot.end(End::Closed);

@@ -354,7 +354,7 @@ impl Error {
         self.kind() == ErrorKind::Conflict
     }
 
-    /// Whether the same call may succeed later, unchanged.
+    /// Whether the same piece of work may succeed later, unchanged: run it again from its start.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -387,17 +387,12 @@ impl Error {
     ///
     /// The error itself, when it is another.
     pub fn into_application<E: std::error::Error + 'static>(mut self) -> Result<E, Self> {
-        match self
-            .inner
-            .source
-            .take()
-            .map(|source| source.downcast::<E>())
-        {
-            Some(Ok(error)) if self.kind() == ErrorKind::Application => Ok(*error),
-            Some(Ok(other)) => {
-                drop(other);
-                Err(self)
-            }
+        if self.kind() != ErrorKind::Application {
+            return Err(self);
+        }
+        let source = self.inner.source.take();
+        match source.map(|source| source.downcast::<E>()) {
+            Some(Ok(error)) => Ok(*error),
             Some(Err(source)) => {
                 self.inner.source = Some(source);
                 Err(self)

@@ -147,6 +147,10 @@ impl DatabaseBuilder {
     /// # Errors
     ///
     /// As [`DatabaseBuilder::open`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, nothing stays.
     pub async fn open_temporary(self) -> Result<Database> {
         Engine::open_temporary(self.options)
             .await

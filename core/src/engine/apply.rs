@@ -24,6 +24,27 @@ pub(in crate::engine) enum Numbering {
     Later,
 }
 
+/// More statements, or more bytes, than this do not run on a task.
+const MOST_INLINE_STEPS: usize = 64;
+const MOST_INLINE_BYTES: usize = 64 * 1024;
+
+/// Whether applying a batch takes too long for a task.
+pub(in crate::engine) fn is_long(batch: &Batch) -> bool {
+    let bytes = |arg: &Arg| match arg {
+        Arg::Value(Value::Text(text)) => text.len(),
+        Arg::Value(Value::Blob(bytes)) => bytes.len(),
+        _ => 0,
+    };
+    batch.steps.len() > MOST_INLINE_STEPS
+        || batch
+            .steps
+            .iter()
+            .flat_map(|step| &step.args)
+            .map(bytes)
+            .sum::<usize>()
+            > MOST_INLINE_BYTES
+}
+
 /// Applies a batch. On an error the caller undoes it: with its savepoint, or the transaction.
 pub(in crate::engine) fn apply(
     connection: &Connection,
@@ -37,7 +58,8 @@ pub(in crate::engine) fn apply(
     let applied = run(connection, watch, batch, numbering);
     // State of the connection, not of the savepoint: it would reach into the next unit.
     if batch.defer_foreign_keys && !connection.is_autocommit() {
-        execute(connection, "PRAGMA defer_foreign_keys = OFF")?;
+        let reset = execute(connection, "PRAGMA defer_foreign_keys = OFF");
+        return applied.and_then(|receipt| reset.map(|()| receipt).map_err(Refusal::Whole));
     }
     applied
 }

@@ -11,7 +11,7 @@ use crate::{
     engine::{
         busy,
         ffi::{Hooks, PlainConnection, strict_strings},
-        options::{AutoVacuum, Options, TempStore},
+        options::{AutoVacuum, Options, Synchronous, TempStore},
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
@@ -27,7 +27,7 @@ pub(in crate::engine) enum Role {
 }
 
 /// How many statements a connection keeps prepared.
-const STATEMENTS: usize = 256;
+pub(in crate::engine) const STATEMENTS: usize = 256;
 
 /// Opens a connection. It waits for other processes up to the busy timeout meanwhile, and not at all later on:
 /// statements may run on a task that must not block.
@@ -86,10 +86,10 @@ pub(in crate::engine) fn per_connection(options: &Options) -> [(&'static str, St
         ("foreign_keys", "1".to_owned()),
         (
             "synchronous",
-            match options.synchronous.as_sql() {
-                "OFF" => "0",
-                "NORMAL" => "1",
-                _ => "2",
+            match options.synchronous {
+                Synchronous::Off => "0",
+                Synchronous::Normal => "1",
+                Synchronous::Full => "2",
             }
             .to_owned(),
         ),

@@ -1,6 +1,9 @@
 //! What one open file consists of, shared by all its handles.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use tokio::sync::Semaphore;
 
@@ -14,17 +17,16 @@ use crate::{
         pool::Pool,
         slot::{End, Slot},
         threads::Threads,
-        writer::{Answer, Writer, lead},
+        writer::{Answer, Unit, Writer, lead},
     },
     error::{Error, ErrorKind},
     observe::Counters,
-    sql::Batch,
 };
 
 /// One database file in this process.
 #[derive(Debug)]
 pub(in crate::engine) struct Core {
-    pub(in crate::engine) slot: Arc<Slot<Batch, Answer>>,
+    pub(in crate::engine) slot: Arc<Slot<Unit, Answer>>,
     pub(in crate::engine) writer: Mutex<Option<Writer>>,
     /// Of the connection for exclusive transactions.
     pub(in crate::engine) authorizer: Arc<Authorizer>,
@@ -66,6 +68,17 @@ impl std::ops::DerefMut for WriterGuard<'_> {
     )]
     fn deref_mut(&mut self) -> &mut Writer {
         self.0.as_mut().expect("no lease is given after close")
+    }
+}
+
+impl WriterGuard<'_> {
+    /// The library failed while it held the writer. Nothing more is written; the connection is closed, which undoes
+    /// what was open on it, and the file can be opened anew.
+    pub(in crate::engine) fn poison(mut self, core: &Core) {
+        tracing::error!("the writer panicked; the database takes no more writes");
+        core.closing.store(true, Ordering::Release);
+        core.slot.end(End::Poisoned);
+        drop(self.0.take());
     }
 }
 

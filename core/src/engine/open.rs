@@ -83,13 +83,16 @@ pub(in crate::engine) fn open_temporary(options: Options) -> Result<Arc<Core>> {
                 .with_source(error)
         })?;
     let path = folder.path().join("temporary.db");
-    start(
+    let core = start(
         Location {
             path,
             _temporary: Some(Arc::new(folder)),
         },
         options,
-    )
+    )?;
+    let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    files.push((file_id(&core.location.path)?, Arc::downgrade(&core)));
+    Ok(core)
 }
 
 fn find(files: &[(FileId, Weak<Core>)], path: &Path) -> Result<Option<Arc<Core>>> {
@@ -200,7 +203,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         ..Hooks::default()
     };
     // The writer first: it makes the file, and the log's index, which readers only use.
-    let connection = open(&location.path, &options, Role::Writer, hooks.clone())?;
+    let connection = open(&location.path, &options, Role::Writer, hooks)?;
     location.path = location.path.canonicalize().map_err(|error| {
         Error::new(
             ErrorKind::CannotOpen,
@@ -208,7 +211,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         )
         .with_source(error)
     })?;
-    let writer = writer(connection, hooks, &watch, &options)?;
+    let writer = writer(connection, &watch, &options)?;
     let readers = (0..options.readers)
         .map(|_| reader(&location.path, &options))
         .collect::<Result<Vec<_>>>()?;
@@ -256,16 +259,11 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
 }
 
 /// It reads at once, and another process that opened the file just now may still be recovering the log.
-fn writer(
-    connection: PlainConnection,
-    hooks: Hooks,
-    watch: &Arc<Watch>,
-    options: &Options,
-) -> Result<Writer> {
+fn writer(connection: PlainConnection, watch: &Arc<Watch>, options: &Options) -> Result<Writer> {
     connection
         .busy_timeout(options.busy_timeout)
         .map_err(from_rusqlite)?;
-    let writer = Writer::new(connection, hooks, Arc::clone(watch))?;
+    let writer = Writer::new(connection, Arc::clone(watch))?;
     writer
         .connection()
         .busy_timeout(Duration::ZERO)

@@ -17,16 +17,6 @@ pub enum Synchronous {
     Full,
 }
 
-impl Synchronous {
-    pub(in crate::engine) const fn as_sql(self) -> &'static str {
-        match self {
-            Self::Off => "OFF",
-            Self::Normal => "NORMAL",
-            Self::Full => "FULL",
-        }
-    }
-}
-
 /// Where SQLite keeps temporary tables and sorters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TempStore {

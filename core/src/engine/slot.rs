@@ -19,7 +19,8 @@
 //! | `Place::waker` | the owner's polls | the ticket's lock |
 //!
 //! The slot's lock is taken before a ticket's, never after. No wake-up is lost: an owner stores its waker *before*
-//! it looks at the slot, and whoever grants or answers does so *before* it takes the waker.
+//! it looks at the slot, and whoever grants or answers does so *before* it takes the waker. Wakers are called when the
+//! slot's lock is free again.
 //!
 //! When a lease ends, the slot goes to the front of the queue: a turn is granted; a unit's owner is granted the
 //! lead (`holder` names it, not yet `taken`), or the writer's thread is rung if units run there. A granted owner
@@ -44,8 +45,9 @@ mod tests;
 
 use std::{
     collections::VecDeque,
+    ops::{Deref, DerefMut},
     sync::{Arc, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
@@ -101,12 +103,18 @@ impl<U, A> Slot<U, A> {
                 ended: None,
                 thread: Thread::Awake,
                 tickets: 0,
+                to_wake: Vec::new(),
             }),
             bell: Condvar::new(),
             threaded,
             patience: PATIENCE,
             queue_timeout,
         }
+    }
+
+    /// Whether all units run on the thread.
+    pub(in crate::engine) fn is_threaded(&self) -> bool {
+        self.threaded
     }
 
     /// Queues a unit. `on_thread`: it is too long to run on a task.
@@ -268,20 +276,15 @@ impl<U, A> Slot<U, A> {
             } else {
                 Thread::Awake
             };
-            state = if idle > IDLE_TICKS {
+            let until_pause_ends = state
+                .paused_until
+                .map_or(TICK, |until| until.saturating_duration_since(now));
+            let sleeps = state.thread == Thread::Asleep;
+            if sleeps {
                 idle = 0;
-                self.bell
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner)
-            } else {
-                let until_pause_ends = state
-                    .paused_until
-                    .map_or(TICK, |until| until.saturating_duration_since(now));
-                self.bell
-                    .wait_timeout(state, until_pause_ends.min(TICK))
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            };
+            }
+            let tick = (!sleeps).then_some(until_pause_ends.min(TICK));
+            state = self.wait(state, tick);
             state.thread = Thread::Awake;
         }
     }
@@ -318,7 +321,8 @@ impl<U, A> Slot<U, A> {
         let (ticket, label) = (Arc::clone(&front.ticket), front.label);
         let is_unit = front.unit.is_some();
         state.hold(ticket.number, label, false, is_unit);
-        ticket.wake();
+        let waker = ticket.take_waker();
+        state.to_wake.extend(waker);
     }
 
     /// Says so, once, when somebody holds the slot for long while others wait.
@@ -350,24 +354,85 @@ impl<U, A> Slot<U, A> {
         // A granted front is about to run.
         let granted = state.holder.as_ref().map_or(0, |holder| holder.ticket);
         let mut kept = VecDeque::with_capacity(state.queue.len());
+        let mut wakers = Vec::new();
         for entry in state.queue.drain(..) {
             let waited = now.saturating_duration_since(entry.queued);
             // What waits for another process has that wait's own timeout.
             if waited > timeout && entry.busy_since.is_none() && entry.ticket.number != granted {
-                entry.ticket.answer(Err(Unserved::TimedOut {
+                let unserved = Unserved::TimedOut {
                     waited,
                     held_by: held_by.clone(),
-                }));
+                };
+                wakers.extend(entry.ticket.put_answer(Err(unserved)));
             } else {
                 kept.push_back(entry);
             }
         }
         state.queue = kept;
+        state.to_wake.append(&mut wakers);
         self.pass_on(state);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<U, A>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits for the bell, or for a tick. Who is to be woken is woken first, and then there may be more to do.
+    fn wait<'a>(
+        &'a self,
+        mut locked: Locked<'a, U, A>,
+        tick: Option<Duration>,
+    ) -> Locked<'a, U, A> {
+        if !locked.to_wake.is_empty() {
+            drop(locked);
+            return self.lock();
+        }
+        let Some(guard) = locked.guard.take() else {
+            return self.lock();
+        };
+        let guard = match tick {
+            None => (self.bell.wait(guard)).unwrap_or_else(PoisonError::into_inner),
+            Some(tick) => {
+                let waited = self.bell.wait_timeout(guard, tick);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        Locked { guard: Some(guard) }
+    }
+
+    fn lock(&self) -> Locked<'_, U, A> {
+        let guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { guard: Some(guard) }
+    }
+}
+
+/// The state, locked. Wakers are called only after the lock is released: a waker may run anything, the drop of a
+/// future that waits here included.
+#[derive(Debug)]
+struct Locked<'a, U, A> {
+    guard: Option<MutexGuard<'a, State<U, A>>>,
+}
+
+impl<U, A> Deref for Locked<'_, U, A> {
+    type Target = State<U, A>;
+
+    #[allow(clippy::expect_used, reason = "taken out only by what consumes it")]
+    fn deref(&self) -> &State<U, A> {
+        self.guard.as_ref().expect("locked until dropped")
+    }
+}
+
+impl<U, A> DerefMut for Locked<'_, U, A> {
+    #[allow(clippy::expect_used, reason = "taken out only by what consumes it")]
+    fn deref_mut(&mut self) -> &mut State<U, A> {
+        self.guard.as_mut().expect("locked until dropped")
+    }
+}
+
+impl<U, A> Drop for Locked<'_, U, A> {
+    fn drop(&mut self) {
+        let Some(mut guard) = self.guard.take() else {
+            return;
+        };
+        let wakers = std::mem::take(&mut guard.to_wake);
+        drop(guard);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -47,6 +47,27 @@ pub(in crate::engine) fn register(
     Ok(())
 }
 
+/// Triggers that stamp what another program writes, a number for each row. Our own writes they stamp as well, and the
+/// writer then gives the rows of a transaction its one number.
+pub(in crate::engine) fn triggers(table: &str, column: &str) -> [String; 2] {
+    let trigger = |event: &str, when: &str| {
+        format!(
+            "CREATE TRIGGER IF NOT EXISTS {name} AFTER {event} ON {table} WHEN {when} BEGIN
+                UPDATE anabranch_sequence SET last = last + 1;
+                UPDATE {table} SET {column} = (SELECT last FROM anabranch_sequence) WHERE rowid = NEW.rowid;
+            END",
+            name = Identifier(&format!("anabranch_{table}_{event}")),
+            table = Identifier(table),
+            column = Identifier(column),
+        )
+    };
+    let of = |row: &str| format!("{row}.{}", Identifier(column));
+    [
+        trigger("INSERT", "TRUE"),
+        trigger("UPDATE", &format!("{} IS {}", of("NEW"), of("OLD"))),
+    ]
+}
+
 /// Tells the watch which tables the file says are stamped, if the schema is another than `schema`.
 pub(in crate::engine) fn load(
     connection: &Connection,
@@ -60,21 +81,22 @@ pub(in crate::engine) fn load(
         if *schema == Some(present) {
             return Ok(());
         }
+        let mut stamped = Vec::new();
         let known: bool = connection.query_row(
             "SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_stamped'",
             [],
             |row| row.get(0),
         )?;
-        if !known {
-            *schema = Some(present);
-            return Ok(());
+        if known {
+            // A table that was dropped, or made anew without the column, is stamped no more.
+            let mut statement = connection.prepare(
+                "SELECT table_name, column_name FROM anabranch_stamped
+                 WHERE column_name IN (SELECT name FROM pragma_table_info(table_name))",
+            )?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            stamped = rows.collect::<rusqlite::Result<_>>()?;
         }
-        let mut statement =
-            connection.prepare("SELECT table_name, column_name FROM anabranch_stamped")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            watch.stamp(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?);
-        }
+        watch.stamp(&stamped);
         *schema = Some(present);
         Ok(())
     };

@@ -13,28 +13,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     engine::{
+        apply::is_long,
         core::{Core, ended},
         nested,
         slot::{End, Ticket, Turned, Unserved},
         timer,
-        writer::{Answer, lead},
+        writer::{Answer, Unit, lead},
     },
     error::{Error, ErrorKind},
-    sql::{Arg, Batch, Receipt, Refusal},
-    value::Value,
+    sql::{Batch, Receipt, Refusal},
 };
-
-/// More statements, or more bytes, than this do not run on a task.
-const MOST_INLINE_STEPS: usize = 64;
-const MOST_INLINE_BYTES: usize = 64 * 1024;
 
 /// A batch that was handed to the writer, and the place where its answer will lie.
 #[derive(Debug)]
 pub(crate) struct Submission {
     core: Arc<Core>,
     stage: Stage,
-    /// Room in a bounded queue; given back with the answer.
-    room: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -42,7 +36,7 @@ enum Stage {
     /// Not in the queue yet.
     New(Batch),
     /// In the queue, or being applied.
-    Queued(Arc<Ticket<Batch, Answer>>),
+    Queued(Arc<Ticket<Unit, Answer>>),
     /// Taken out of the queue.
     Withdrawn,
 }
@@ -63,7 +57,6 @@ impl Submission {
         Self {
             core,
             stage: Stage::New(batch),
-            room: None,
         }
     }
 
@@ -76,7 +69,6 @@ impl Submission {
     pub(crate) async fn outcome(&mut self) -> Outcome {
         let waiting = WithdrawOnDrop(self);
         let outcome = waiting.0.run().await;
-        waiting.0.room = None;
         std::mem::forget(waiting);
         outcome
     }
@@ -102,8 +94,9 @@ impl Submission {
             return Outcome::Withdrawn;
         };
         let (core, ticket) = (&self.core, Arc::clone(ticket));
-        // One turn of the runtime, so that other ready tasks queue theirs: then one commit serves all.
-        if core.pace.yields() {
+        // One turn of the runtime, so that other ready tasks queue theirs: then one commit serves all. On the thread
+        // that comes by itself.
+        if !core.slot.is_threaded() && core.pace.yields() {
             yield_once().await;
         }
         loop {
@@ -116,14 +109,16 @@ impl Submission {
 
     /// Joins the queue, once there is room in it.
     async fn enter(&mut self) -> Result<(), Error> {
-        if let Some(capacity) = &self.core.capacity {
-            self.room = Some(room(&self.core, capacity).await?);
-        }
+        let room = match &self.core.capacity {
+            Some(capacity) => Some(room(&self.core, capacity).await?),
+            None => None,
+        };
         let Stage::New(batch) = std::mem::replace(&mut self.stage, Stage::Withdrawn) else {
             return Ok(());
         };
-        let on_thread = is_long(&batch) || self.core.commit_waits_for_disk();
-        let ticket = self.core.slot.push(batch, on_thread).map_err(ended)?;
+        let on_thread = is_long(&batch);
+        let unit = Unit { batch, _room: room };
+        let ticket = self.core.slot.push(unit, on_thread).map_err(ended)?;
         self.stage = Stage::Queued(ticket);
         Ok(())
     }
@@ -134,7 +129,6 @@ impl Submission {
             Stage::Queued(ticket) => {
                 if self.core.slot.withdraw(ticket).is_some() {
                     self.stage = Stage::Withdrawn;
-                    self.room = None;
                 }
             }
             Stage::Withdrawn => {}
@@ -189,22 +183,6 @@ pub(in crate::engine) fn unserved_error(unserved: &Unserved) -> Error {
             .with_waited(*waited)
         }
     }
-}
-
-fn is_long(batch: &Batch) -> bool {
-    let bytes = |arg: &Arg| match arg {
-        Arg::Value(Value::Text(text)) => text.len(),
-        Arg::Value(Value::Blob(bytes)) => bytes.len(),
-        _ => 0,
-    };
-    batch.steps.len() > MOST_INLINE_STEPS
-        || batch
-            .steps
-            .iter()
-            .flat_map(|step| &step.args)
-            .map(bytes)
-            .sum::<usize>()
-            > MOST_INLINE_BYTES
 }
 
 async fn yield_once() {

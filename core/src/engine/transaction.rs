@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 use self::held::Held;
 use crate::{
     engine::{
-        apply::Numbering,
+        apply::{Numbering, is_long},
         busy,
         connection::execute,
         core::Core,
@@ -40,7 +40,7 @@ use crate::{
         writer::{commit, in_savepoint},
     },
     error::{Error, ErrorKind, Result},
-    sql::{Batch, Executor, Read, Receipt, Refusal, Rows},
+    sql::{Batch, Cost, Executor, Read, Receipt, Refusal, Rows},
 };
 
 /// An exclusive write transaction: nobody else writes the file while it is open.
@@ -99,8 +99,18 @@ impl Transaction {
         // Another process writes. A thread waits for it.
         self.core.counters.busy.add(1);
         let timeout = self.core.options.busy_timeout;
-        let wait = move |connection: &Connection| busy::retrying(timeout, || begin(connection));
-        self.on_thread(wait).await?
+        // Once nobody waits for this transaction any more, the slot is for the next.
+        let wanted = Arc::new(());
+        let still = Arc::downgrade(&wanted);
+        let wait = move |connection: &Connection| {
+            busy::retrying(timeout, || match still.upgrade() {
+                Some(_) => begin(connection),
+                None => Err(gone()),
+            })
+        };
+        let begun = self.on_thread(wait).await;
+        drop(wanted);
+        begun?
     }
 
     /// Applies a batch inside a savepoint: all of it or nothing, and the transaction goes on either way.
@@ -110,7 +120,7 @@ impl Transaction {
     /// The refusal.
     pub(crate) async fn apply(&mut self, batch: &Batch) -> Result<Receipt, Refusal> {
         let core = Arc::clone(&self.core);
-        if core.runs_inline() {
+        if core.runs_inline() && !is_long(batch) {
             self.ready().await?;
             let connection = self.connection()?;
             let applied = in_savepoint_of_ours(&core, connection, batch);
@@ -118,8 +128,9 @@ impl Transaction {
             return applied;
         }
         let batch = batch.clone();
+        self.ready().await?;
         let applied = self
-            .with(move |connection| in_savepoint_of_ours(&core, connection, &batch))
+            .on_thread(move |connection| in_savepoint_of_ours(&core, connection, &batch))
             .await?;
         self.notice_end();
         applied
@@ -218,6 +229,7 @@ impl Transaction {
         };
         let number = committed?;
         self.core.counters.transactions.add(1);
+        self.core.writer().committed_elsewhere();
         if let Some(held) = self.held.take() {
             held.give_back();
         }
@@ -340,9 +352,14 @@ fn gone() -> Error {
 
 impl<'c> Executor<'c> for &'c mut Transaction {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
-        let items = self
-            .with(move |connection| reader::collect(connection, &read))
-            .await?;
+        let is_small = read.cost == Cost::Small;
+        let collect = move |connection: &Connection| reader::collect(connection, &read);
+        let items = if is_small {
+            self.with(collect).await?
+        } else {
+            self.ready().await?;
+            self.on_thread(collect).await?
+        };
         if items.is_err() {
             self.notice_end();
         }

@@ -13,15 +13,16 @@ use std::{
 };
 
 use rusqlite::Connection;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     engine::{
         apply::{Numbering, apply},
         block_on::block_on,
         busy,
-        connection::{Role, execute, open},
+        connection::execute,
         core::Core,
-        ffi::{Hooks, MixedConnection, PlainConnection, data_version},
+        ffi::{MixedConnection, PlainConnection, data_version},
         hooks::{Mark, Watch},
         slot::{End, Lease, Running},
         stamp,
@@ -33,14 +34,14 @@ use crate::{
 /// What the writer makes of a batch.
 pub(in crate::engine) type Answer = Result<Receipt, Refusal>;
 
-/// The most saves in one commit.
-const MOST_IN_GROUP: usize = 256;
+/// The most statements in one commit, unless one save has more: some two milliseconds of work.
+const MOST_STEPS: usize = 512;
 /// How long one leader goes on before it hands the slot to the next.
 const LEAD: Duration = Duration::from_millis(2);
 /// After another process committed: for how long the writer makes room for it, how often, and how long.
 const MAKE_ROOM_FOR: Duration = Duration::from_secs(1);
 const MAKE_ROOM_EVERY: u32 = 10;
-const ROOM: Duration = Duration::from_millis(1);
+pub(in crate::engine) const ROOM: Duration = Duration::from_millis(1);
 
 /// The connections that write. Whoever holds the slot's lease locks it, so the lock is never contended.
 #[derive(Debug)]
@@ -48,7 +49,6 @@ pub(in crate::engine) struct Writer {
     connection: PlainConnection,
     /// The connection of exclusive transactions, while none is open.
     pub(in crate::engine) mixed: Option<MixedConnection>,
-    hooks: Hooks,
     watch: Arc<Watch>,
     /// The schema's version when the stamped tables were last looked up.
     schema: Option<i64>,
@@ -62,22 +62,25 @@ pub(in crate::engine) struct Writer {
     looks: u32,
 }
 
+/// What waits in the queue for a save.
+#[derive(Debug)]
+pub(in crate::engine) struct Unit {
+    pub(in crate::engine) batch: Batch,
+    /// Room in a bounded queue, given back when the save is answered or withdrawn.
+    pub(in crate::engine) _room: Option<OwnedSemaphorePermit>,
+}
+
 /// A save in the hands of the writer.
-type Save = Running<Batch, Answer>;
+type Save = Running<Unit, Answer>;
 
 impl Writer {
-    pub(in crate::engine) fn new(
-        connection: PlainConnection,
-        hooks: Hooks,
-        watch: Arc<Watch>,
-    ) -> Result<Self> {
+    pub(in crate::engine) fn new(connection: PlainConnection, watch: Arc<Watch>) -> Result<Self> {
         let mut schema = None;
         stamp::load(&connection, &watch, &mut schema)?;
         Ok(Self {
             seen: data_version(&connection),
             connection,
             mixed: None,
-            hooks,
             watch,
             schema,
             committed_elsewhere: false,
@@ -101,8 +104,10 @@ impl Writer {
         &self.connection
     }
 
-    pub(in crate::engine) fn watch(&self) -> &Watch {
-        &self.watch
+    /// Looks up which tables are stamped, after a change of tables.
+    pub(in crate::engine) fn load_stamped(&mut self) -> Result<()> {
+        self.schema = None;
+        stamp::load(&self.connection, &self.watch, &mut self.schema)
     }
 
     /// An exclusive transaction ended.
@@ -146,32 +151,18 @@ impl Writer {
             return;
         }
         let rolled_back = execute(&self.connection, "ROLLBACK");
-        if rolled_back.is_ok() && self.connection.is_autocommit() {
+        if self.connection.is_autocommit() {
             return;
         }
         tracing::error!(
-            "the writer's transaction could not be rolled back; its connection is opened anew"
+            error = rolled_back.err().map(tracing::field::display),
+            "the writer's transaction could not be rolled back; the database takes no more writes"
         );
-        match open(
-            &core.location.path,
-            &core.options,
-            Role::Writer,
-            self.hooks.clone(),
-        ) {
-            Ok(connection) => {
-                self.connection = connection;
-                self.watch.forget_keys();
-                self.seen = data_version(&self.connection);
-            }
-            Err(error) => {
-                tracing::error!(%error, "the writer could not be opened anew");
-                core.slot.end(End::Poisoned);
-            }
-        }
+        core.slot.end(End::Poisoned);
     }
 
     /// Whether another process should get its turn now.
-    fn makes_room(&mut self) -> bool {
+    pub(in crate::engine) fn makes_room(&mut self) -> bool {
         self.in_a_row += 1;
         if self.in_a_row < MAKE_ROOM_EVERY {
             return false;
@@ -220,8 +211,8 @@ impl Writer {
 
     /// The one save of the open transaction.
     fn alone(&mut self, core: &Core, save: Save) {
-        let Some(batch) = save.unit() else { return };
-        let applied = apply(&self.connection, &self.watch, batch, Numbering::Now);
+        let Some(unit) = save.unit() else { return };
+        let applied = apply(&self.connection, &self.watch, &unit.batch, Numbering::Now);
         let answer = match applied {
             Ok(receipt) => match self.commit(core) {
                 Ok(()) => {
@@ -247,8 +238,8 @@ impl Writer {
         let mut applied: Vec<(Save, Answer)> = Vec::with_capacity(saves.len());
         let mut saves = saves.into_iter();
         while let Some(save) = saves.next() {
-            let Some(batch) = save.unit() else { continue };
-            let answer = in_savepoint(&self.connection, &self.watch, batch, Numbering::Now);
+            let Some(unit) = save.unit() else { continue };
+            let answer = in_savepoint(&self.connection, &self.watch, &unit.batch, Numbering::Now);
             if !self.connection.is_autocommit() {
                 applied.push((save, answer));
                 continue;
@@ -273,7 +264,13 @@ impl Writer {
                     save.answer(answer);
                 }
             }
-            Err(error) => fail_all(core, applied.into_iter().map(|(save, _)| save), &error),
+            // What was refused before is told why; for the others it is the commit that failed.
+            Err(error) => {
+                core.counters.refused.add(applied.len() as u64);
+                for (save, answer) in applied {
+                    save.answer(answer.and_then(|_| Err(Refusal::Whole(error.copy()))));
+                }
+            }
         }
         Vec::new()
     }
@@ -288,10 +285,14 @@ impl Writer {
 }
 
 /// Leads: applies what is queued, group by group, and passes the slot on.
-pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
+pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
     let began = Instant::now();
     loop {
-        let saves = lease.take_units(MOST_IN_GROUP);
+        let mut steps = 0;
+        let saves = lease.take_units(|unit| {
+            steps += unit.batch.steps.len();
+            steps <= MOST_STEPS
+        });
         if saves.is_empty() {
             return;
         }
@@ -301,9 +302,8 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
         let waiting = match group {
             Ok(waiting) => waiting,
             Err(panic) => {
-                core.slot.end(End::Poisoned);
-                tracing::error!("the writer panicked; the database takes no more writes");
                 drop(panic);
+                writer.poison(core);
                 return;
             }
         };
@@ -350,10 +350,18 @@ pub(in crate::engine) fn in_savepoint(
         if connection.is_autocommit() {
             return answer;
         }
-        execute(connection, "ROLLBACK TO anabranch_save")?;
     }
-    execute(connection, "RELEASE anabranch_save")?;
-    answer
+    let undone = match answer {
+        Ok(_) => Ok(()),
+        Err(_) => execute(connection, "ROLLBACK TO anabranch_save"),
+    };
+    let Err(error) = undone.and_then(|()| execute(connection, "RELEASE anabranch_save")) else {
+        return answer;
+    };
+    // What the batch did can neither be kept nor undone alone: the whole transaction goes, and the caller sees that.
+    tracing::error!(%error, "a savepoint could not be ended");
+    drop(execute(connection, "ROLLBACK"));
+    answer.and(Err(Refusal::Whole(error)))
 }
 
 /// COMMIT; an I/O error leaves open whether it took place.

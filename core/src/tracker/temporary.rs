@@ -7,17 +7,17 @@ use crate::{
     value::{TEMPORARY_KEYS, Value},
 };
 
-// The lowest integer is left out: programs like it as a sentinel.
-static NEXT: AtomicI64 = AtomicI64::new(TEMPORARY_KEYS.start + 1);
+static NEXT: AtomicI64 = AtomicI64::new(TEMPORARY_KEYS.start);
 
 /// A temporary key that no other entity of this process has.
 pub(crate) fn next() -> i64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Whether a value is in the range of temporary keys.
+/// Whether a value is a temporary key that was given. Others of that range are numbers like any.
 pub(crate) fn is_temporary(value: &Value) -> bool {
-    matches!(value, Value::Integer(key) if TEMPORARY_KEYS.contains(key))
+    let given = TEMPORARY_KEYS.start..NEXT.load(Ordering::Relaxed);
+    matches!(value, Value::Integer(key) if given.contains(key))
 }
 
 /// A temporary key, and the table for which the writer is asked to replace it.

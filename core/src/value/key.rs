@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use crate::value::Scalar;
 
-/// Integer keys in this range are temporary: given by a context at `add`, replaced at save.
-pub const TEMPORARY_KEYS: Range<i64> = i64::MIN..i64::MIN + (1 << 48);
+/// Temporary keys are given from this range, from its start on: by a context at `add`, replaced at save. The lowest
+/// integer is left out: programs like it as a sentinel.
+pub const TEMPORARY_KEYS: Range<i64> = i64::MIN + 1..i64::MIN + (1 << 48);
 
 /// Who gives a new entity its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::{Either, select};
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+};
 use libsqlite3_sys as sqlite;
 use rusqlite::Connection;
 use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -105,6 +108,12 @@ impl MixedConnection {
         }
         let handle = self.handle;
         let mut idle = pin!(self.sqlx.ping());
+        // A worker that died answers at once, and there is nothing to interrupt.
+        if let Some(pinged) = idle.as_mut().now_or_never() {
+            pinged?;
+            self.settled = true;
+            return Ok(());
+        }
         loop {
             // SAFETY: invariant 1: the connection is open, and interrupting is allowed from anywhere.
             unsafe { sqlite::sqlite3_interrupt(handle.0) };

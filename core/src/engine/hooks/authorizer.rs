@@ -23,27 +23,17 @@ pub(in crate::engine) struct Action<'a> {
     pub(in crate::engine) database: Option<&'a str>,
 }
 
-/// Pragmas that only look, or whose effect ends with the transaction or is undone with it.
+/// Pragmas that take a value and only look, or whose effect ends with the transaction or is undone with it.
 const PRAGMAS: &[&str] = &[
     "application_id",
-    "collation_list",
-    "compile_options",
-    "database_list",
-    "data_version",
     "defer_foreign_keys",
     "foreign_key_check",
     "foreign_key_list",
-    "freelist_count",
-    "function_list",
     "index_info",
     "index_list",
     "index_xinfo",
     "integrity_check",
-    "module_list",
-    "page_count",
-    "pragma_list",
     "quick_check",
-    "schema_version",
     "table_info",
     "table_list",
     "table_xinfo",
@@ -53,10 +43,11 @@ const PRAGMAS: &[&str] = &[
 impl Authorizer {
     /// Runs statements of our own, which may do anything.
     pub(in crate::engine) fn ours<T>(&self, run: impl FnOnce() -> T) -> T {
-        self.ours.store(true, Ordering::Relaxed);
-        let result = run();
-        self.ours.store(false, Ordering::Relaxed);
-        result
+        let _before = Restore {
+            ours: &self.ours,
+            before: self.ours.swap(true, Ordering::Relaxed),
+        };
+        run()
     }
 
     /// Why the last statement was denied, if it was.
@@ -77,6 +68,18 @@ impl Authorizer {
         };
         *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         false
+    }
+}
+
+/// Also when what runs panics, or runs more of ours.
+struct Restore<'a> {
+    ours: &'a AtomicBool,
+    before: bool,
+}
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        self.ours.store(self.before, Ordering::Relaxed);
     }
 }
 

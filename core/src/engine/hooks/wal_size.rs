@@ -5,6 +5,9 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+/// Commits are not held up for longer than this many times, however far they outran a checkpoint.
+const MOST_TIMES: u32 = 8;
+
 /// Counts the frames of the log and wakes the checkpointer when enough have gathered.
 pub(in crate::engine) struct WalSize {
     frames: AtomicU32,
@@ -66,7 +69,7 @@ impl WalSize {
     pub(in crate::engine) fn lead(&self) -> Option<u32> {
         let under_way = self.wake_at.load(Ordering::Relaxed) == u32::MAX;
         let times = self.frames() / self.threshold;
-        (under_way && times > 1).then_some(times)
+        (under_way && times > 1).then_some(times.min(MOST_TIMES))
     }
 
     /// Wakes again from this many frames on.

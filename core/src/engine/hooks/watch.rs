@@ -38,7 +38,7 @@ impl Watch {
         let mut tables = self.lock();
         let Some(watched) = tables
             .iter_mut()
-            .find(|watched| watched.name.as_bytes() == table)
+            .find(|watched| watched.name.as_bytes().eq_ignore_ascii_case(table))
         else {
             return;
         };
@@ -49,9 +49,15 @@ impl Watch {
         }
     }
 
-    /// Stamps rows of this table from now on.
-    pub(in crate::engine) fn stamp(&self, table: &str, column: &str) {
-        entry(&mut self.lock(), table).stamped = Some(column.into());
+    /// Stamps rows of these tables, in these columns, and of no others.
+    pub(in crate::engine) fn stamp(&self, stamped: &[(String, String)]) {
+        let mut tables = self.lock();
+        for table in tables.iter_mut() {
+            table.stamped = None;
+        }
+        for (table, column) in stamped {
+            entry(&mut tables, table).stamped = Some(column.as_str().into());
+        }
     }
 
     /// The next integer key of a table; `highest` reads the largest one from the table when it is not known.
@@ -85,12 +91,13 @@ impl Watch {
         )
     }
 
-    /// What was done since the mark was undone: those rows need no number.
+    /// What was done since the mark was undone: those rows need no number, and the largest keys are to be read again.
     pub(in crate::engine) fn rewind(&self, mark: &Mark) {
         for (index, table) in self.lock().iter_mut().enumerate() {
             table
                 .touched
                 .truncate(mark.0.get(index).copied().unwrap_or(0));
+            table.highest = None;
         }
     }
 
@@ -122,7 +129,7 @@ impl Watch {
 fn entry<'a>(tables: &'a mut Vec<WatchedTable>, name: &str) -> &'a mut WatchedTable {
     let index = tables
         .iter()
-        .position(|watched| &*watched.name == name)
+        .position(|watched| watched.name.eq_ignore_ascii_case(name))
         .unwrap_or_else(|| {
             tables.push(WatchedTable {
                 name: name.into(),
@@ -137,7 +144,7 @@ fn entry<'a>(tables: &'a mut Vec<WatchedTable>, name: &str) -> &'a mut WatchedTa
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::hooks::watch::Watch;
+    use crate::engine::hooks::{Mark, Watch};
 
     #[test]
     fn keys_follow_the_largest_one_seen() {
@@ -151,6 +158,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_was_undone_is_not_the_largest() {
+        let watch = Watch::default();
+        let next = || watch.next_key("orders", || Ok::<_, ()>(7));
+        assert_eq!(next(), Ok(Some(8)));
+        watch.row_changed(b"orders", i64::MAX);
+        assert_eq!(next(), Ok(None));
+        watch.rewind(&Mark::default());
+        assert_eq!(next(), Ok(Some(8)));
+    }
+
+    #[test]
     fn negative_keys_are_no_start() {
         let watch = Watch::default();
         assert_eq!(watch.next_key("t", || Ok::<_, ()>(-5)), Ok(Some(1)));
@@ -159,9 +177,9 @@ mod tests {
     #[test]
     fn only_stamped_tables_are_collected_each_row_once() {
         let watch = Watch::default();
-        watch.stamp("orders", "seq");
+        watch.stamp(&[("orders".to_owned(), "seq".to_owned())]);
         for rowid in [2, 1, 2] {
-            watch.row_changed(b"orders", rowid);
+            watch.row_changed(b"Orders", rowid);
             watch.row_changed(b"customers", rowid);
         }
         let touched = watch.take_touched();

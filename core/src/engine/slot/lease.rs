@@ -29,19 +29,23 @@ pub(in crate::engine) struct Running<U, A> {
 }
 
 impl<U, A> Lease<U, A> {
-    /// Takes units from the front of the queue, up to the first turn; past turns whose owners are absent.
-    pub(in crate::engine) fn take_units(&self, most: usize) -> Vec<Running<U, A>> {
+    /// Takes units from the front of the queue, up to the first turn; past turns whose owners are absent. `fits` is
+    /// asked for each unit, and only the first is taken that does not.
+    pub(in crate::engine) fn take_units(
+        &self,
+        mut fits: impl FnMut(&U) -> bool,
+    ) -> Vec<Running<U, A>> {
         let mut state = self.slot.lock();
-        let mut taken = Vec::with_capacity(state.queue.len().min(most));
+        let mut taken = Vec::with_capacity(state.queue.len());
         let mut at = 0;
-        while taken.len() < most
-            && let Some(front) = state.queue.get(at)
-        {
+        while let Some(front) = state.queue.get(at) {
             if front.absent {
                 at += 1;
                 continue;
             }
-            if front.unit.is_none() || (front.on_thread && !self.on_thread) {
+            let Some(unit) = &front.unit else { break };
+            let is_for_thread = front.on_thread && !self.on_thread;
+            if is_for_thread || (!fits(unit) && !taken.is_empty()) {
                 break;
             }
             let Some(Entry {

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::Arc,
+    task::Waker,
     time::{Duration, Instant},
 };
 
@@ -19,6 +20,8 @@ pub(super) struct State<U, A> {
     pub(super) ended: Option<End>,
     pub(super) thread: Thread,
     pub(super) tickets: u64,
+    /// Called when the lock is released.
+    pub(super) to_wake: Vec<Waker>,
 }
 
 #[derive(Debug)]

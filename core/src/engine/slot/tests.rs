@@ -143,7 +143,7 @@ impl World {
     fn lead(&self, lease: Lease<Unit, Answer>) {
         let held = Counted::new(self, lease);
         for _ in 0..2 {
-            let taken = held.lease().take_units(2);
+            let taken = held.lease().take_units(at_most(2));
             if taken.is_empty() {
                 return;
             }
@@ -337,6 +337,14 @@ fn fate(unit: Unit, answer: &Result<Answer, Unserved>) -> Fate {
         }
         Err(Unserved::Ended(_)) => Fate::Ended,
         Err(Unserved::TimedOut { .. }) => panic!("nothing times out here"),
+    }
+}
+
+fn at_most(most: usize) -> impl FnMut(&Unit) -> bool {
+    let mut taken = 0;
+    move |_| {
+        taken += 1;
+        taken <= most
     }
 }
 

@@ -60,26 +60,22 @@ impl<U, A> Ticket<U, A> {
             .take()
     }
 
+    /// Answers the owner, and wakes it.
     pub(super) fn answer(&self, answer: Result<A, Unserved>) {
-        let waker = {
-            let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-            place.answer = Some(answer);
-            place.waker.take()
-        };
-        if let Some(waker) = waker {
+        if let Some(waker) = self.put_answer(answer) {
             waker.wake();
         }
     }
 
-    pub(super) fn wake(&self) {
-        let waker = self
-            .place
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .waker
-            .take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+    /// Answers the owner; whoever calls wakes it.
+    pub(super) fn put_answer(&self, answer: Result<A, Unserved>) -> Option<Waker> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.answer = Some(answer);
+        place.waker.take()
+    }
+
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.waker.take()
     }
 }

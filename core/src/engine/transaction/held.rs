@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 use crate::{
     engine::{
         block_on::block_on,
-        connection::{execute, per_connection},
+        connection::{STATEMENTS, execute, per_connection},
         core::{Core, ended},
         ffi::{Hooks, MixedConnection, strict_strings},
         hooks::Mark,
@@ -17,10 +17,10 @@ use crate::{
         slot::{Label, Lease, Ticket},
         sqlite_error::from_code,
         submission::unserved_error,
-        writer::Answer,
+        transaction::gone,
+        writer::{Answer, ROOM, Unit},
     },
     error::{Error, ErrorKind, Result},
-    sql::Batch,
 };
 
 /// A lease and a connection, undone and given back when dropped.
@@ -29,13 +29,13 @@ pub(super) struct Held {
     core: Arc<Core>,
     /// Both `None` once given back.
     connection: Option<MixedConnection>,
-    lease: Option<Lease<Batch, Answer>>,
+    lease: Option<Lease<Unit, Answer>>,
 }
 
 /// A place in the queue, given up when dropped.
 struct Queued<'a> {
     core: &'a Arc<Core>,
-    ticket: Arc<Ticket<Batch, Answer>>,
+    ticket: Arc<Ticket<Unit, Answer>>,
 }
 
 impl Drop for Queued<'_> {
@@ -45,10 +45,7 @@ impl Drop for Queued<'_> {
 }
 
 /// Waits for a turn. Cancel safe: dropped, the place in the queue is given up.
-pub(in crate::engine) async fn turn(
-    core: &Arc<Core>,
-    label: Label,
-) -> Result<Lease<Batch, Answer>> {
+pub(in crate::engine) async fn turn(core: &Arc<Core>, label: Label) -> Result<Lease<Unit, Answer>> {
     nested::refuse(Arc::as_ptr(core).addr())?;
     let queued = Queued {
         core,
@@ -80,7 +77,7 @@ impl Held {
         self.connection
             .as_mut()
             .and_then(MixedConnection::view)
-            .ok_or_else(super::gone)
+            .ok_or_else(gone)
     }
 
     /// The connection for sqlx's queries.
@@ -90,7 +87,7 @@ impl Held {
 
     /// Waits until sqlx's worker is idle; `stop` interrupts what it runs.
     pub(super) async fn settle(&mut self, stop: bool) -> Result<()> {
-        let connection = self.connection.as_mut().ok_or_else(super::gone)?;
+        let connection = self.connection.as_mut().ok_or_else(gone)?;
         let settled = if stop {
             connection.stop().await
         } else {
@@ -104,7 +101,11 @@ impl Held {
         if let Some(connection) = self.connection.take() {
             keep_if_ended(&self.core, connection);
         }
-        self.lease = None;
+        if let Some(lease) = self.lease.take()
+            && self.core.writer().makes_room()
+        {
+            lease.pause(ROOM);
+        }
     }
 }
 
@@ -114,7 +115,6 @@ impl Drop for Held {
             return;
         };
         let core = Arc::clone(&self.core);
-        core.counters.rolled_back.add(1);
         lease.relabel(Label::new("the roll-back of a dropped transaction"));
         let mut undo = Undo {
             core,
@@ -134,7 +134,7 @@ struct Undo {
     core: Arc<Core>,
     connection: Option<MixedConnection>,
     /// Passed on when all is done.
-    _lease: Lease<Batch, Answer>,
+    _lease: Lease<Unit, Answer>,
 }
 
 impl Undo {
@@ -146,11 +146,15 @@ impl Undo {
             tracing::error!(%error, "the connection of a dropped transaction is lost");
             return;
         }
-        if let Some(view) = connection.view()
-            && !view.is_autocommit()
-            && let Err(error) = self.core.authorizer.ours(|| execute(view, "ROLLBACK"))
-        {
-            tracing::error!(%error, "a dropped transaction could not be rolled back");
+        match connection.view() {
+            Some(view) if !view.is_autocommit() => {
+                self.core.counters.rolled_back.add(1);
+                if let Err(error) = self.core.authorizer.ours(|| execute(view, "ROLLBACK")) {
+                    tracing::error!(%error, "a dropped transaction could not be rolled back");
+                }
+            }
+            // Its COMMIT may have been under way when it was dropped.
+            _ => self.core.writer().committed_elsewhere(),
         }
         self.core.watch.rewind(&Mark::default());
         keep_if_ended(&self.core, connection);
@@ -166,9 +170,7 @@ impl Drop for Undo {
 /// Keeps a connection for the next transaction, unless SQLite says that one is still open on it.
 fn keep_if_ended(core: &Core, mut connection: MixedConnection) {
     if connection.view().is_some_and(Connection::is_autocommit) {
-        let mut writer = core.writer();
-        writer.committed_elsewhere();
-        writer.mixed = Some(connection);
+        core.writer().mixed = Some(connection);
     }
 }
 
@@ -198,6 +200,7 @@ async fn connect(core: &Core) -> Result<MixedConnection> {
     let view = connection
         .view()
         .ok_or_else(|| from_code(libsqlite3_sys::SQLITE_ERROR, "the connection is not idle"))?;
+    view.set_prepared_statement_cache_capacity(STATEMENTS);
     for (name, value) in &pragmas {
         let found: rusqlite::Result<i64> = core
             .authorizer

@@ -22,7 +22,10 @@ use sqlx_core::{
 };
 
 use crate::{
-    engine::{hooks::Authorizer, transaction::Transaction},
+    engine::{
+        hooks::Authorizer,
+        transaction::{State, Transaction, gone, held::Held},
+    },
     error::Error,
 };
 
@@ -38,7 +41,7 @@ struct Raw<'c> {
 impl Transaction {
     /// Makes sure that the transaction is open, and lends what a raw query needs.
     async fn raw(&mut self) -> Result<Raw<'_>, sqlx::Error> {
-        if self.unfinished || self.state != super::State::Open {
+        if self.unfinished || self.state != State::Open {
             self.ready().await.map_err(to_sqlx)?;
         }
         let authorizer = Arc::clone(&self.core.authorizer);
@@ -46,8 +49,8 @@ impl Transaction {
         let connection = self
             .held
             .as_mut()
-            .and_then(super::Held::sqlx)
-            .ok_or_else(|| to_sqlx(super::gone()))?;
+            .and_then(Held::sqlx)
+            .ok_or_else(|| to_sqlx(gone()))?;
         // Until it has ended well: it may be dropped at any await, or fail and take the transaction along.
         self.unfinished = true;
         Ok(Raw {
@@ -71,6 +74,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
             Ok::<_, sqlx::Error>(Steps {
                 steps: raw.connection.fetch_many(query),
                 unfinished: raw.unfinished,
+                failed: false,
                 authorizer: raw.authorizer,
             })
         };
@@ -139,6 +143,8 @@ impl<'c> Executor<'c> for &'c mut Transaction {
 struct Steps<'e> {
     steps: BoxStream<'e, Step>,
     unfinished: &'e mut bool,
+    /// A step failed: the stream ends all the same, and what it left of the transaction is to be asked.
+    failed: bool,
     authorizer: Arc<Authorizer>,
 }
 
@@ -147,8 +153,10 @@ impl stream::Stream for Steps<'_> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Step>> {
         let step = std::task::ready!(self.steps.poll_next_unpin(context));
-        if step.is_none() {
-            *self.unfinished = false;
+        match &step {
+            None if !self.failed => *self.unfinished = false,
+            Some(Err(_)) => self.failed = true,
+            _ => {}
         }
         Poll::Ready(step.map(|step| step.map_err(|error| explain(error, &self.authorizer))))
     }
