@@ -18,7 +18,7 @@ pub use self::{
 
 use crate::{
     error::{Error, ErrorKind},
-    value::{Key, Row, Value, ValueError, ValueRef},
+    value::{PrimaryKey, Row, Value, ValueError, ValueRef},
 };
 
 /// A struct that is kept in a table of its own. Derive it; do not write it by hand.
@@ -29,7 +29,7 @@ use crate::{
 )]
 pub trait Entity: Sized + Send + Sync + 'static {
     /// The type of the primary key.
-    type Key: Key;
+    type Key: PrimaryKey;
     /// The table.
     const TABLE: &'static TableDef;
 

@@ -35,7 +35,7 @@ pub(crate) use self::{
     handle::Place,
     ledger::{Ledger, LedgerEntry, Written},
     record::Record,
-    temporary::{TemporaryKey, TemporaryKeys, is_temporary},
+    temporary::{TemporaryKey, TemporaryKeys, is_temporary, was_given},
 };
 pub use self::{handle::Tracked, record::EntityState};
 
@@ -44,7 +44,7 @@ use crate::{
     error::{Conflict, Error, ErrorKind, Result},
     sql::Receipt,
     tracker::{erased::ErasedSet, ledger::Given, record::Life, set::EntitySet},
-    value::{Key, KeyOrigin, Value},
+    value::{KeyOrigin, PrimaryKey, Value},
 };
 
 static NEXT_CONTEXT: AtomicU64 = AtomicU64::new(1);

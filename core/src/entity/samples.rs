@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     entity::{ColumnDef, CommitSeq, Entity, ForeignKeyAction, Reference, TableDef},
-    value::{ColumnType, Key, Row, Storage, Value, ValueError, ValueRef},
+    value::{ColumnType, PrimaryKey, Row, Storage, Value, ValueError, ValueRef},
 };
 
 macro_rules! entity {
@@ -231,7 +231,7 @@ static PROFILES: TableDef = table::<i64>(
     ],
 );
 
-const fn table<K: Key>(
+const fn table<K: PrimaryKey>(
     name: &'static str,
     entity: &'static str,
     columns: &'static [ColumnDef],

@@ -4,7 +4,7 @@ use crate::{
     entity::{Entity, TableDef, encode, encode_column},
     error::{Error, ErrorKind, Result},
     tracker::{Changed, ColumnChange, Written, ledger::Given},
-    value::{ColumnType, Key, KeyOrigin, Value, ValueRef},
+    value::{ColumnType, KeyOrigin, PrimaryKey, Value, ValueRef},
 };
 
 /// What an entity is to its context.

@@ -14,10 +14,14 @@ pub(crate) fn next() -> i64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Whether a value is a temporary key that was given. Others of that range are numbers like any.
+/// Whether a value is in the range of temporary keys: as a key or a reference it can be nothing else.
 pub(crate) fn is_temporary(value: &Value) -> bool {
-    let given = TEMPORARY_KEYS.start..NEXT.load(Ordering::Relaxed);
-    matches!(value, Value::Integer(key) if given.contains(key))
+    matches!(value, Value::Integer(key) if TEMPORARY_KEYS.contains(key))
+}
+
+/// Whether a number is a temporary key that was given. Others of that range are numbers like any.
+pub(crate) fn was_given(number: i64) -> bool {
+    (TEMPORARY_KEYS.start..NEXT.load(Ordering::Relaxed)).contains(&number)
 }
 
 /// A temporary key, and the table for which the writer is asked to replace it.

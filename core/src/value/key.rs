@@ -27,7 +27,7 @@ pub enum KeyOrigin {
     label = "not a key type",
     note = "a key is an i64 (given by the database), a Uuid (version 7, made at `add`) or a String (given by you)"
 )]
-pub trait Key: Scalar + Clone + Eq + Hash + Debug + Send + Sync + 'static {
+pub trait PrimaryKey: Scalar + Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// Where new keys come from.
     const ORIGIN: KeyOrigin;
 
@@ -47,7 +47,7 @@ pub trait Key: Scalar + Clone + Eq + Hash + Debug + Send + Sync + 'static {
     }
 }
 
-impl Key for i64 {
+impl PrimaryKey for i64 {
     const ORIGIN: KeyOrigin = KeyOrigin::Writer;
 
     fn is_unset(&self) -> bool {
@@ -59,7 +59,7 @@ impl Key for i64 {
     }
 }
 
-impl Key for Uuid {
+impl PrimaryKey for Uuid {
     const ORIGIN: KeyOrigin = KeyOrigin::Context;
 
     fn is_unset(&self) -> bool {
@@ -71,7 +71,7 @@ impl Key for Uuid {
     }
 }
 
-impl Key for String {
+impl PrimaryKey for String {
     const ORIGIN: KeyOrigin = KeyOrigin::Application;
 
     fn is_unset(&self) -> bool {

@@ -92,7 +92,8 @@ impl Entity {
         let columns = self.fields.iter().map(|field| column(field, krate));
         let key = self.position(Role::Id).unwrap_or_default();
         let key_type = &self.fields[key].ty;
-        let origin = quote_spanned!(at(key_type)=> <#key_type as #krate::value::Key>::ORIGIN);
+        let origin =
+            quote_spanned!(at(key_type)=> <#key_type as #krate::value::PrimaryKey>::ORIGIN);
         let version = option(self.position(Role::Version));
         let commit_seq = option(self.position(Role::CommitSeq));
         quote! {

@@ -12,6 +12,9 @@ use crate::engine::slot::{
     ticket::Ticket,
 };
 
+/// How often a turn loses its grant at most.
+const MOST_REVOKED: u32 = 8;
+
 #[derive(Debug)]
 pub(super) struct State<U, A> {
     pub(super) holder: Option<Holder>,
@@ -122,7 +125,8 @@ impl<U, A> State<U, A> {
         let Some(entry) = self.entry(ticket) else {
             return false;
         };
-        if age <= patience * 2_u32.saturating_pow(entry.revoked.min(8)) {
+        // A turn that comes late again and again is not one that nobody comes for.
+        if entry.revoked == MOST_REVOKED || age <= patience * 2_u32.pow(entry.revoked) {
             return false;
         }
         entry.absent = true;
