@@ -35,7 +35,7 @@ pub(crate) use self::{
     handle::Place,
     ledger::{Ledger, LedgerEntry, Written},
     record::Record,
-    temporary::{TemporaryKey, TemporaryKeys, is_temporary},
+    temporary::{TemporaryKey, TemporaryKeys, is_temporary, was_given},
 };
 pub use self::{handle::Tracked, record::EntityState};
 

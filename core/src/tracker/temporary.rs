@@ -20,6 +20,11 @@ pub(crate) fn is_temporary(value: &Value) -> bool {
     matches!(value, Value::Integer(key) if TEMPORARY_KEYS.contains(key))
 }
 
+/// Whether an entity of this process was given this temporary key.
+pub(crate) fn was_given(key: i64) -> bool {
+    (TEMPORARY_KEYS.start + 1..NEXT.load(Ordering::Relaxed)).contains(&key)
+}
+
 /// A temporary key, and the table for which the writer is asked to replace it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TemporaryKey {
