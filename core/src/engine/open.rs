@@ -98,7 +98,7 @@ fn find(files: &[(FileId, Weak<Core>)], path: &Path) -> Result<Option<Arc<Core>>
         .iter()
         .filter(|(known, _)| *known == id)
         .filter_map(|(_, core)| core.upgrade())
-        .find(|core| !core.closing.load(Ordering::Acquire)))
+        .find(|core| !core.closing.load(Ordering::Acquire) && !core.slot.has_ended()))
 }
 
 fn check_version(linked: i32) -> Result<()> {

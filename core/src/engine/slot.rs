@@ -19,7 +19,8 @@
 //! | `Place::waker` | the owner's polls | the ticket's lock |
 //!
 //! The slot's lock is taken before a ticket's, never after. No wake-up is lost: an owner stores its waker *before*
-//! it looks at the slot, and whoever grants or answers does so *before* it takes the waker.
+//! it looks at the slot, and whoever grants or answers does so *before* it takes the waker. Nobody is woken under the
+//! slot's lock ([`Locked`]): some executors poll a task, or drop it, right there.
 //!
 //! When a lease ends, the slot goes to the front of the queue: a turn is granted; a unit's owner is granted the
 //! lead (`holder` names it, not yet `taken`), or the writer's thread is rung if units run there. A granted owner
@@ -36,6 +37,7 @@
 use std::{
     collections::VecDeque,
     fmt,
+    ops::{Deref, DerefMut},
     panic::Location,
     sync::{Arc, PoisonError},
     task::{Context, Poll, Waker},
@@ -76,7 +78,12 @@ struct State<U, A> {
     ended: Option<End>,
     thread: Thread,
     tickets: u64,
+    /// To be woken once the lock is let go.
+    wakers: Vec<Waker>,
 }
+
+/// The state, locked; whoever is to be woken is woken after that.
+struct Locked<'a, U, A>(Option<MutexGuard<'a, State<U, A>>>);
 
 #[derive(Debug)]
 struct Holder {
@@ -221,6 +228,7 @@ impl<U, A> Slot<U, A> {
                 ended: None,
                 thread: Thread::Awake,
                 tickets: 0,
+                wakers: Vec::new(),
             }),
             bell: Condvar::new(),
             threaded,
@@ -352,6 +360,11 @@ impl<U, A> Slot<U, A> {
         }
     }
 
+    /// Whether no more work is taken.
+    pub(in crate::engine) fn has_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
     /// Who holds the slot.
     pub(in crate::engine) fn held_by(&self) -> Option<HeldBy> {
         self.lock().held_by()
@@ -372,6 +385,11 @@ impl<U, A> Slot<U, A> {
             }
             self.expire(&mut state, now);
             Self::warn(&mut state, now);
+            if !state.wakers.is_empty() {
+                drop(state);
+                state = self.lock();
+                continue;
+            }
             if let Some(taken_over) = state.thread_leads(now, self.patience) {
                 return Some(ThreadTask {
                     lease: self.lease(true),
@@ -390,17 +408,21 @@ impl<U, A> Slot<U, A> {
             };
             state = if idle > IDLE_TICKS {
                 idle = 0;
-                self.bell
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner)
+                state.wait(|guard| {
+                    self.bell
+                        .wait(guard)
+                        .unwrap_or_else(PoisonError::into_inner)
+                })
             } else {
                 let until_pause_ends = state
                     .paused_until
                     .map_or(TICK, |until| until.saturating_duration_since(now));
-                self.bell
-                    .wait_timeout(state, until_pause_ends.min(TICK))
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
+                state.wait(|guard| {
+                    self.bell
+                        .wait_timeout(guard, until_pause_ends.min(TICK))
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                })
             };
             state.thread = Thread::Awake;
         }
@@ -442,7 +464,7 @@ impl<U, A> Slot<U, A> {
             state.queue.pop_front();
         }
         state.hold(ticket.number, label, false, is_unit);
-        ticket.wake();
+        state.wakers.extend(ticket.take_waker());
     }
 
     /// Says so, once, when somebody holds the slot for long while others wait.
@@ -474,14 +496,15 @@ impl<U, A> Slot<U, A> {
         // A granted front is about to run.
         let granted = state.holder.as_ref().map_or(0, |holder| holder.ticket);
         let mut kept = VecDeque::with_capacity(state.queue.len());
-        for entry in state.queue.drain(..) {
+        for entry in std::mem::take(&mut state.queue) {
             let waited = now.saturating_duration_since(entry.queued);
             // What waits for another process has that wait's own timeout.
             if waited > timeout && entry.busy_since.is_none() && entry.ticket.number != granted {
-                entry.ticket.answer(Err(Unserved::TimedOut {
+                let unserved = Unserved::TimedOut {
                     waited,
                     held_by: held_by.clone(),
-                }));
+                };
+                state.wakers.extend(entry.ticket.keep(Err(unserved)));
             } else {
                 kept.push_back(entry);
             }
@@ -490,8 +513,47 @@ impl<U, A> Slot<U, A> {
         self.pass_on(state);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<U, A>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Locked<'_, U, A> {
+        Locked(Some(
+            self.state.lock().unwrap_or_else(PoisonError::into_inner),
+        ))
+    }
+}
+
+impl<'a, U, A> Locked<'a, U, A> {
+    /// Lets go of the lock while `wait` does.
+    fn wait(
+        mut self,
+        wait: impl FnOnce(MutexGuard<'a, State<U, A>>) -> MutexGuard<'a, State<U, A>>,
+    ) -> Self {
+        Self(self.0.take().map(wait))
+    }
+}
+
+impl<U, A> Deref for Locked<'_, U, A> {
+    type Target = State<U, A>;
+
+    #[allow(clippy::expect_used, reason = "only `wait` and drop take it out")]
+    fn deref(&self) -> &State<U, A> {
+        self.0.as_deref().expect("taken out only at the end")
+    }
+}
+
+impl<U, A> DerefMut for Locked<'_, U, A> {
+    #[allow(clippy::expect_used, reason = "only `wait` and drop take it out")]
+    fn deref_mut(&mut self) -> &mut State<U, A> {
+        self.0.as_deref_mut().expect("taken out only at the end")
+    }
+}
+
+impl<U, A> Drop for Locked<'_, U, A> {
+    fn drop(&mut self) {
+        let Some(mut state) = self.0.take() else {
+            return;
+        };
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -587,26 +649,21 @@ impl<U, A> Ticket<U, A> {
     }
 
     fn answer(&self, answer: Result<A, Unserved>) {
-        let waker = {
-            let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-            place.answer = Some(answer);
-            place.waker.take()
-        };
-        if let Some(waker) = waker {
+        if let Some(waker) = self.keep(answer) {
             waker.wake();
         }
     }
 
-    fn wake(&self) {
-        let waker = self
-            .place
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .waker
-            .take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+    /// Keeps the answer for the owner, who is then to be woken.
+    fn keep(&self, answer: Result<A, Unserved>) -> Option<Waker> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.answer = Some(answer);
+        place.waker.take()
+    }
+
+    fn take_waker(&self) -> Option<Waker> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.waker.take()
     }
 }
 
