@@ -28,6 +28,7 @@ mod options;
 mod pace;
 mod pool;
 mod reader;
+mod rowid;
 mod slot;
 mod sqlite_error;
 mod stamp;
@@ -153,12 +154,14 @@ impl Engine {
                 }
                 for (table, column) in &stamped {
                     stamp::register(writer.connection(), table, column)?;
-                    writer.watch().stamp(table, column);
                 }
                 Ok(())
             };
             match run() {
-                Ok(()) => writer.commit(core),
+                Ok(()) => {
+                    writer.commit(core)?;
+                    writer.look_at_schema()
+                }
                 Err(error) => {
                     writer.end_transaction(core);
                     Err(error)

@@ -101,10 +101,6 @@ impl Writer {
         &self.connection
     }
 
-    pub(in crate::engine) fn watch(&self) -> &Watch {
-        &self.watch
-    }
-
     /// An exclusive transaction ended.
     pub(in crate::engine) fn committed_elsewhere(&mut self) {
         self.committed_elsewhere = true;
@@ -127,6 +123,11 @@ impl Writer {
     pub(in crate::engine) fn begun_elsewhere(&mut self, connection: &Connection) -> Result<()> {
         self.watch.forget_keys();
         stamp::load(connection, &self.watch, &mut self.schema)
+    }
+
+    /// The schema may be another one, by a commit of this connection.
+    pub(in crate::engine) fn look_at_schema(&mut self) -> Result<()> {
+        stamp::load(&self.connection, &self.watch, &mut self.schema)
     }
 
     /// Commits, and remembers what the file looks like then.
@@ -302,6 +303,8 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Batch, Answer>) {
             Ok(waiting) => waiting,
             Err(panic) => {
                 core.slot.end(End::Poisoned);
+                // Else nobody could write the file before the last handle is dropped, not even another process.
+                writer.end_transaction(core);
                 tracing::error!("the writer panicked; the database takes no more writes");
                 drop(panic);
                 return;
