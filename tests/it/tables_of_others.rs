@@ -102,6 +102,68 @@ async fn a_table_without_rowids_takes_rows() {
 }
 
 #[tokio::test]
+async fn a_table_with_autoincrement_gives_no_key_twice() {
+    let db = with(
+        "CREATE TABLE Items (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL);
+         INSERT INTO items VALUES (10, 'x'); DELETE FROM items;",
+    )
+    .await;
+    assert_eq!(add(&db, item(0, "a")).await.unwrap(), 11);
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "words")]
+struct Word {
+    #[entity(id)]
+    rowid: i64,
+    body: String,
+}
+
+#[tokio::test]
+async fn a_virtual_table_takes_rows() {
+    let db = with("CREATE VIRTUAL TABLE words USING fts5 (body)").await;
+    for expected in [1, 3] {
+        let mut ctx = db.context();
+        let row = ctx.add(Word {
+            rowid: 0,
+            body: "tea".into(),
+        });
+        ctx.save_changes().await.unwrap();
+        assert_eq!(ctx[row].rowid, expected);
+        ctx[row].body = "coffee".into();
+        ctx.save_changes().await.unwrap();
+        db.write(async |tx| {
+            sqlx::query("INSERT INTO words (body) VALUES ('milk')")
+                .execute(&mut *tx)
+                .await?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+    }
+    let raw = async |tx: &mut Transaction| {
+        sqlx::query("INSERT INTO words (body) VALUES ('milk')")
+            .execute(&mut *tx)
+            .await?;
+        let mut ctx = tx.context();
+        let row = ctx.add(Word {
+            rowid: 0,
+            body: "tea".into(),
+        });
+        ctx.save_changes().await?;
+        Ok(ctx[row].rowid)
+    };
+    assert_eq!(db.write(raw).await.unwrap(), 6);
+    db.write(async |tx| {
+        assert_eq!(raw(tx).await?, 8);
+        assert_eq!(raw(tx).await?, 10);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
 async fn a_view_takes_rows_through_its_triggers() {
     let db = with(
         "CREATE TABLE kept (id INTEGER PRIMARY KEY, name TEXT NOT NULL);

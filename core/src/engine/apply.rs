@@ -92,13 +92,14 @@ fn next_key(connection: &Connection, watch: &Watch, key: NewKey) -> Result<i64> 
             let is_rowid = rowid.is_some_and(|rowid| rowid.eq_ignore_ascii_case(column));
             watch.set_is_rowid(table, is_rowid);
         }
-        connection
+        let highest: i64 = connection
             .prepare_cached(&format!(
                 "SELECT coalesce(max({}), 0) FROM {}",
                 Identifier(column),
                 Identifier(table)
             ))?
-            .query_row([], |row| row.get(0))
+            .query_row([], |row| row.get(0))?;
+        Ok(highest.max(highest_ever(connection, table)?))
     };
     let highest = || highest().map_err(|error| from_rusqlite(error).with_table(table));
     watch.next_key(table, highest)?.ok_or_else(|| {
@@ -136,6 +137,17 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<(),
     } else {
         Err(Refusal::Mismatches(mismatches))
     }
+}
+
+/// The largest key that a table with AUTOINCREMENT ever had.
+fn highest_ever(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+    // SQLite makes its table of them with the first such table.
+    let Ok(mut statement) = connection.prepare_cached(
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1 COLLATE NOCASE",
+    ) else {
+        return Ok(0);
+    };
+    statement.query_row([table], |row| row.get(0))
 }
 
 /// SQLite inserted no row and gave no error: the triggers of a view may do anything with it, but a table should have

@@ -2,17 +2,25 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::sql::Identifier;
-
 /// SQLite's own names of it.
 const NAMES: [&str; 3] = ["rowid", "_rowid_", "oid"];
 
 /// The name of the rowid of a table: its INTEGER PRIMARY KEY, or what no other column is called. `None` if there is
-/// none: in a view, a table WITHOUT ROWID, or one whose columns have taken all names.
+/// none of which the hook tells: in a view, a virtual table, a table WITHOUT ROWID, or one whose columns have taken all
+/// names.
 pub(in crate::engine) fn rowid(
     connection: &Connection,
     table: &str,
 ) -> rusqlite::Result<Option<Box<str>>> {
+    let has_rowid: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM pragma_table_list(?1)
+             WHERE schema = 'main' AND type IN ('table', 'shadow') AND NOT wr)",
+        )?
+        .query_row([table], |row| row.get(0))?;
+    if !has_rowid {
+        return Ok(None);
+    }
     // An INTEGER PRIMARY KEY is the one kind of primary key without an index.
     let key = connection
         .prepare_cached(
@@ -26,8 +34,7 @@ pub(in crate::engine) fn rowid(
     }
     for name in NAMES {
         if !has_column(connection, table, name)? {
-            let text = format!("SELECT {name} FROM {}", Identifier(table));
-            return Ok(connection.prepare(&text).is_ok().then(|| name.into()));
+            return Ok(Some(name.into()));
         }
     }
     Ok(None)
