@@ -28,6 +28,7 @@ mod options;
 mod pace;
 mod pool;
 mod reader;
+mod rowid;
 mod slot;
 mod sqlite_error;
 mod stamp;
@@ -35,6 +36,7 @@ mod submission;
 mod threads;
 mod timer;
 mod transaction;
+mod wake;
 mod writer;
 
 pub use self::{
@@ -89,7 +91,7 @@ impl fmt::Debug for Engine {
 impl Engine {
     /// Opens a file, or joins the engine that has it open in this process.
     pub(crate) async fn open(path: PathBuf, options: Options) -> Result<Self> {
-        let core = on_thread(move || open::open_file(&path, options)).await?;
+        let core = on_thread(move || open::open_file(&path, &options)).await?;
         Ok(Self { core })
     }
 
@@ -159,7 +161,7 @@ impl Engine {
             match run() {
                 Ok(()) => {
                     writer.commit(core)?;
-                    writer.load_stamped()
+                    writer.look_at_schema()
                 }
                 Err(error) => {
                     writer.end_transaction(core);

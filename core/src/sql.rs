@@ -17,7 +17,7 @@ pub(crate) mod fixture;
 
 pub use self::executor::{Cost, Executor, Read, Rows};
 pub(crate) use self::{
-    batch::{Arg, Batch, Expect, Mismatch, Receipt, Refusal, Step},
+    batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
     identifier::Identifier,
     predicate::{Comparison, Pattern, Predicate},
     select::{ColumnList, Direction, OrderTerm, Select},

@@ -167,3 +167,20 @@ async fn a_stream_of_many_rows_has_each_once() {
         assert_eq!(ids, (1..=3000).collect::<Vec<_>>(), "{mode:?}");
     }
 }
+
+/// As `fold` makes them; nested, they took the stack.
+#[tokio::test]
+async fn a_chain_of_conditions_may_be_long_whichever_way_it_grew() {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    let mut forwards = Note::ID.eq(0);
+    let mut backwards = Note::ID.eq(0);
+    for id in 1..5000 {
+        forwards = forwards.or(Note::ID.eq(id));
+        backwards = Note::ID.eq(id).or(backwards);
+    }
+    for condition in [forwards, backwards] {
+        let query = Note::query().filter(!condition);
+        assert_eq!(query.count(&db).await.unwrap(), 0);
+    }
+}

@@ -7,11 +7,12 @@ use crate::{
         connection::{Bound, PresentRow, execute},
         ffi::has_deferred_violations,
         hooks::Watch,
+        rowid::rowid,
         sqlite_error::from_rusqlite,
         stamp::stamp,
     },
     error::{Error, ErrorKind, Result},
-    sql::{Arg, Batch, Expect, Identifier, Mismatch, Receipt, Refusal, Statement, Step},
+    sql::{Arg, Batch, Expect, Identifier, Mismatch, NewKey, Receipt, Refusal, Statement, Step},
     value::{Row, Value},
 };
 
@@ -52,16 +53,26 @@ pub(in crate::engine) fn apply(
     batch: &Batch,
     numbering: Numbering,
 ) -> Result<Receipt, Refusal> {
-    if batch.defer_foreign_keys {
+    // Where raw SQL of the same transaction has them deferred they stay so: switched off, SQLite would forget what it
+    // has yet to look at.
+    let defers = batch.defer_foreign_keys && !are_deferred(connection)?;
+    if defers {
         execute(connection, "PRAGMA defer_foreign_keys = ON")?;
     }
     let applied = run(connection, watch, batch, numbering);
     // State of the connection, not of the savepoint: it would reach into the next unit.
-    if batch.defer_foreign_keys && !connection.is_autocommit() {
+    if defers && !connection.is_autocommit() {
         let reset = execute(connection, "PRAGMA defer_foreign_keys = OFF");
         return applied.and_then(|receipt| reset.map(|()| receipt).map_err(Refusal::Whole));
     }
     applied
+}
+
+fn are_deferred(connection: &Connection) -> Result<bool> {
+    connection
+        .prepare_cached("PRAGMA defer_foreign_keys")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .map_err(from_rusqlite)
 }
 
 fn run(
@@ -70,10 +81,13 @@ fn run(
     batch: &Batch,
     numbering: Numbering,
 ) -> Result<Receipt, Refusal> {
+    if !batch.keys.is_empty() {
+        watch.forget_unheard_keys();
+    }
     let keys = batch
         .keys
         .iter()
-        .map(|table| next_key(connection, watch, table))
+        .map(|key| next_key(connection, watch, *key))
         .collect::<Result<Vec<_>>>()?;
     // Raw SQL of the same transaction may have left something to be mended by its end.
     let was_broken = has_deferred_violations(connection);
@@ -92,16 +106,24 @@ fn run(
     Ok(Receipt { keys, commit_seq })
 }
 
-fn next_key(connection: &Connection, watch: &Watch, table: &'static str) -> Result<i64> {
-    let highest = || {
-        connection
+fn next_key(connection: &Connection, watch: &Watch, key: NewKey) -> Result<i64> {
+    let NewKey { table, column } = key;
+    let highest = || -> rusqlite::Result<i64> {
+        if watch.is_rowid(table).is_none() {
+            let rowid = rowid(connection, table)?;
+            let is_rowid = rowid.is_some_and(|rowid| rowid.eq_ignore_ascii_case(column));
+            watch.set_is_rowid(table, is_rowid);
+        }
+        let highest: i64 = connection
             .prepare_cached(&format!(
-                "SELECT coalesce(max(rowid), 0) FROM {}",
+                "SELECT coalesce(max({}), 0) FROM {}",
+                Identifier(column),
                 Identifier(table)
-            ))
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(|error| from_rusqlite(error).with_table(table))
+            ))?
+            .query_row([], |row| row.get(0))?;
+        Ok(highest.max(highest_ever(connection, table)?))
     };
+    let highest = || highest().map_err(|error| from_rusqlite(error).with_table(table));
     watch.next_key(table, highest)?.ok_or_else(|| {
         Error::new(
             ErrorKind::Full,
@@ -115,11 +137,15 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<(),
     let mut mismatches = Vec::new();
     for (index, step) in batch.steps.iter().enumerate() {
         // Once the batch is lost, the other checked steps still tell which of their rows are lost as well.
-        if !mismatches.is_empty() && matches!(step.expect, Expect::Success) {
+        if !mismatches.is_empty() && matches!(step.expect, Expect::Inserted { .. }) {
             continue;
         }
         match (run_step(connection, step, keys), &step.expect) {
-            (Ok(1), _) | (Ok(_), Expect::Success) => {}
+            (Ok(1), _) => {}
+            (Ok(_), Expect::Inserted { table }) => {
+                was_inserted(connection, table)
+                    .map_err(|error| Refusal::Step { step: index, error })?;
+            }
             (Ok(_), Expect::OneRow { probe }) => mismatches.push(Mismatch {
                 step: index,
                 found: find(connection, probe)?,
@@ -133,6 +159,36 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<(),
     } else {
         Err(Refusal::Mismatches(mismatches))
     }
+}
+
+/// The largest key that a table with AUTOINCREMENT ever had.
+fn highest_ever(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+    // SQLite makes its table of them with the first such table.
+    let Ok(mut statement) = connection.prepare_cached(
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1 COLLATE NOCASE",
+    ) else {
+        return Ok(0);
+    };
+    statement.query_row([table], |row| row.get(0))
+}
+
+/// SQLite inserted no row and gave no error: the triggers of a view may do anything with it, but a table should have
+/// it now.
+fn was_inserted(connection: &Connection, table: &'static str) -> Result<()> {
+    let is_view: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE)",
+        )
+        .and_then(|mut statement| statement.query_row([table], |row| row.get(0)))
+        .map_err(from_rusqlite)?;
+    if is_view {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Constraint,
+        "the row was not inserted: a trigger (RAISE(IGNORE)) or a constraint (ON CONFLICT IGNORE) passed over it",
+    )
+    .with_table(table))
 }
 
 /// Runs a step and returns how many rows it changed.

@@ -9,5 +9,5 @@ pub(in crate::engine) use self::{
     authorizer::{Action, Authorizer},
     progress::{Progress, Run},
     wal_size::WalSize,
-    watch::{Mark, Touched, Watch},
+    watch::{Mark, StampedBy, Touched, Watch},
 };

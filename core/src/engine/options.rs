@@ -113,6 +113,9 @@ impl Default for Options {
     }
 }
 
+/// The largest capacity of a queue that has one.
+const MOST_QUEUED: usize = 1_000_000_000;
+
 impl Options {
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
@@ -140,8 +143,9 @@ impl Options {
             ),
             (
                 "write_queue_capacity",
-                self.write_queue_capacity != Some(0),
-                "is at least 1: leave it out for a queue without bounds",
+                self.write_queue_capacity
+                    .is_none_or(|saves| (1..=MOST_QUEUED).contains(&saves)),
+                "is between 1 and 1,000,000,000: leave it out for a queue without bounds",
             ),
             (
                 "cache_size",

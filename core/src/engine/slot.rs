@@ -47,7 +47,7 @@ use std::{
     collections::VecDeque,
     ops::{Deref, DerefMut},
     sync::{Arc, PoisonError},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -62,6 +62,7 @@ pub(in crate::engine) use self::{
     lease::{Lease, Running},
     ticket::Ticket,
 };
+use crate::engine::wake::wake;
 
 /// How long a granted owner may take to come before the thread runs its unit.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -235,6 +236,11 @@ impl<U, A> Slot<U, A> {
         for entry in queue {
             entry.ticket.answer(Err(Unserved::Ended(end)));
         }
+    }
+
+    /// Whether no more work is taken.
+    pub(in crate::engine) fn has_ended(&self) -> bool {
+        self.lock().ended.is_some()
     }
 
     /// Who holds the slot.
@@ -432,7 +438,7 @@ impl<U, A> Drop for Locked<'_, U, A> {
         };
         let wakers = std::mem::take(&mut guard.to_wake);
         drop(guard);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(wake);
     }
 }
 

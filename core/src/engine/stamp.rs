@@ -8,7 +8,8 @@ use rusqlite::Connection;
 
 use crate::{
     engine::{
-        hooks::{Touched, Watch},
+        hooks::{StampedBy, Touched, Watch},
+        rowid::{has_column, rowid},
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
@@ -31,11 +32,24 @@ const TABLES: &str = "
 const MOST_ROUNDS: usize = 8;
 
 /// Makes a table a stamped one. Part of the transaction that creates it.
+///
+/// A table that exists already may be of another kind; once it was listed, nobody could write it any more.
 pub(in crate::engine) fn register(
     connection: &Connection,
     table: &str,
     column: &str,
 ) -> Result<()> {
+    if stamped_by(connection, table, column)
+        .map_err(from_rusqlite)?
+        .is_none()
+    {
+        return Err(Error::new(
+            ErrorKind::Model,
+            "the table exists already and cannot be given commit numbers: it lacks this column, or it has no rowid",
+        )
+        .with_table(table.to_owned())
+        .with_column(column.to_owned()));
+    }
     connection.execute_batch(TABLES).map_err(from_rusqlite)?;
     connection
         .execute(
@@ -81,26 +95,45 @@ pub(in crate::engine) fn load(
         if *schema == Some(present) {
             return Ok(());
         }
-        let mut stamped = Vec::new();
+        watch.forget_schema();
         let known: bool = connection.query_row(
             "SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_stamped'",
             [],
             |row| row.get(0),
         )?;
-        if known {
-            // A table that was dropped, or made anew without the column, is stamped no more.
-            let mut statement = connection.prepare(
-                "SELECT table_name, column_name FROM anabranch_stamped
-                 WHERE column_name IN (SELECT name FROM pragma_table_info(table_name))",
-            )?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            stamped = rows.collect::<rusqlite::Result<_>>()?;
+        if !known {
+            *schema = Some(present);
+            return Ok(());
         }
-        watch.stamp(&stamped);
+        let mut statement =
+            connection.prepare("SELECT table_name, column_name FROM anabranch_stamped")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (table, column): (String, String) = (row.get(0)?, row.get(1)?);
+            // It may have been dropped, or made anew in another way.
+            if let Some(by) = stamped_by(connection, &table, &column)? {
+                watch.stamp(&table, by);
+            }
+        }
         *schema = Some(present);
         Ok(())
     };
     load().map_err(from_rusqlite)
+}
+
+fn stamped_by(
+    connection: &Connection,
+    table: &str,
+    column: &str,
+) -> rusqlite::Result<Option<StampedBy>> {
+    if !has_column(connection, table, column)? {
+        return Ok(None);
+    }
+    let rowid = rowid(connection, table)?;
+    Ok(rowid.map(|rowid| StampedBy {
+        column: column.into(),
+        rowid,
+    }))
 }
 
 /// Stamps the rows that the transaction, or the unit, touched; returns the number if there were any.
@@ -138,9 +171,10 @@ pub(in crate::engine) fn stamp(connection: &Connection, watch: &Watch) -> Result
 fn write(connection: &Connection, touched: &[Touched], number: i64) -> rusqlite::Result<()> {
     for table in touched {
         let mut statement = connection.prepare_cached(&format!(
-            "UPDATE {} SET {} = ?1 WHERE rowid = ?2",
+            "UPDATE {} SET {} = ?1 WHERE {} = ?2",
             Identifier(&table.table),
-            Identifier(&table.column)
+            Identifier(&table.by.column),
+            Identifier(&table.by.rowid)
         ))?;
         for rowid in &table.rowids {
             statement.execute((number, rowid))?;

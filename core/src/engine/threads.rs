@@ -31,6 +31,8 @@ struct Shared {
 struct State {
     jobs: VecDeque<Job>,
     idle: usize,
+    /// Nobody has work any more.
+    ended: bool,
 }
 
 impl std::fmt::Debug for Shared {
@@ -49,8 +51,8 @@ impl Threads {
             self.shared.work.notify_one();
             return Ok(());
         }
-        drop(state);
         let shared = Arc::clone(&self.shared);
+        // Under the lock, so that the last job is still this one if there is no thread to be had.
         let started = std::thread::Builder::new()
             .name("anabranch".to_owned())
             .spawn(move || shared.work());
@@ -58,7 +60,8 @@ impl Threads {
             Ok(_) => Ok(()),
             Err(error) => {
                 // The job's owner is told by the job's own drop.
-                let job = self.shared.lock().jobs.pop_back();
+                let job = state.jobs.pop_back();
+                drop(state);
                 drop(job);
                 Err(Error::new(
                     ErrorKind::OutOfMemory,
@@ -70,6 +73,14 @@ impl Threads {
     }
 }
 
+impl Drop for Threads {
+    /// Idle threads end at once: whoever opens and closes one file after the other would gather them.
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.work.notify_all();
+    }
+}
+
 impl Shared {
     fn work(&self) {
         loop {
@@ -77,6 +88,9 @@ impl Shared {
             let job = loop {
                 if let Some(job) = state.jobs.pop_front() {
                     break job;
+                }
+                if state.ended {
+                    return;
                 }
                 state.idle += 1;
                 let (woken, timeout) = self
@@ -100,5 +114,30 @@ impl Shared {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::Arc,
+        time::{Duration, Instant},
+    };
+
+    use crate::engine::threads::{KEEP, Threads};
+
+    #[test]
+    fn idle_threads_end_when_there_is_no_more_work_for_them() {
+        let threads = Threads::default();
+        for _ in 0..4 {
+            threads.run(|| {}).unwrap();
+        }
+        let shared = Arc::downgrade(&threads.shared);
+        drop(threads);
+        let began = Instant::now();
+        while shared.strong_count() > 0 {
+            assert!(began.elapsed() < KEEP - Duration::from_secs(2));
+            std::thread::yield_now();
+        }
     }
 }

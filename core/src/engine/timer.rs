@@ -12,6 +12,11 @@ use std::{
     time::Instant,
 };
 
+use crate::engine::wake::wake;
+
+/// So many deadlines are not worth tidying.
+const FEW: usize = 64;
+
 #[derive(Default)]
 struct Timer {
     state: Mutex<State>,
@@ -60,8 +65,23 @@ struct Registered<'a> {
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.timer.lock().wakers.remove(&number);
+        let Some(number) = self.number else { return };
+        let mut state = self.timer.lock();
+        let waker = state.wakers.remove(&number);
+        state.tidy();
+        // A waker may do anything when it is dropped or woken, so neither happens under the lock.
+        drop(state);
+        drop(waker);
+    }
+}
+
+impl State {
+    /// Forgets deadlines that nobody waits for. Nearly all waits end early, and their deadlines may be weeks away.
+    fn tidy(&mut self) {
+        if self.heap.len() > 2 * self.wakers.len() + FEW {
+            let wakers = &self.wakers;
+            self.heap
+                .retain(|Reverse((_, number))| wakers.contains_key(number));
         }
     }
 }
@@ -92,9 +112,11 @@ impl Timer {
             self.earlier.notify_one();
             number
         });
-        state
+        let before = state
             .wakers
             .insert(number, (waker.clone(), Arc::clone(fired)));
+        drop(state);
+        drop(before);
         number
     }
 
@@ -102,14 +124,21 @@ impl Timer {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
+            let mut due = Vec::new();
             while let Some(Reverse((deadline, number))) = state.heap.peek().copied()
                 && deadline <= now
             {
                 state.heap.pop();
                 if let Some((waker, fired)) = state.wakers.remove(&number) {
                     fired.store(true, Ordering::Release);
-                    waker.wake();
+                    due.push(waker);
                 }
+            }
+            if !due.is_empty() {
+                drop(state);
+                due.into_iter().for_each(wake);
+                state = self.lock();
+                continue;
             }
             let next = state.heap.peek().map(|Reverse((deadline, _))| *deadline);
             state = match next {
@@ -129,5 +158,27 @@ impl Timer {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        task::{Context, Waker},
+        time::{Duration, Instant},
+    };
+
+    use crate::engine::timer::{FEW, TIMER, sleep_until};
+
+    #[test]
+    fn deadlines_that_nobody_waits_for_are_forgotten() {
+        let far = Instant::now() + Duration::from_secs(3600);
+        for _ in 0..100_000 {
+            let mut sleep = Box::pin(sleep_until(far));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(sleep.as_mut().poll(&mut context).is_pending());
+        }
+        let timer = TIMER.get().unwrap().as_ref().unwrap();
+        assert!(timer.lock().heap.len() < 10 * FEW);
     }
 }

@@ -104,12 +104,6 @@ impl Writer {
         &self.connection
     }
 
-    /// Looks up which tables are stamped, after a change of tables.
-    pub(in crate::engine) fn load_stamped(&mut self) -> Result<()> {
-        self.schema = None;
-        stamp::load(&self.connection, &self.watch, &mut self.schema)
-    }
-
     /// An exclusive transaction ended.
     pub(in crate::engine) fn committed_elsewhere(&mut self) {
         self.committed_elsewhere = true;
@@ -132,6 +126,12 @@ impl Writer {
     pub(in crate::engine) fn begun_elsewhere(&mut self, connection: &Connection) -> Result<()> {
         self.watch.forget_keys();
         stamp::load(connection, &self.watch, &mut self.schema)
+    }
+
+    /// Tables were changed by this connection: what is known of them is looked up anew.
+    pub(in crate::engine) fn look_at_schema(&mut self) -> Result<()> {
+        self.schema = None;
+        stamp::load(&self.connection, &self.watch, &mut self.schema)
     }
 
     /// Commits, and remembers what the file looks like then.

@@ -8,7 +8,7 @@ use crate::{
         Action, FlushPlan, PlannedRow,
         statements::{self, Statements},
     },
-    sql::{Arg, Batch, Expect, Statement, Step},
+    sql::{Arg, Batch, Expect, NewKey, Statement, Step},
     tracker::{Ledger, LedgerEntry, Written},
     value::Value,
 };
@@ -35,7 +35,10 @@ impl FlushPlan {
             keys: self
                 .keys
                 .iter()
-                .map(|temporary| temporary.table.name)
+                .map(|temporary| NewKey {
+                    table: temporary.table.name,
+                    column: temporary.table.key_column().name,
+                })
                 .collect(),
             defer_foreign_keys: self.defer_foreign_keys,
         };
@@ -68,7 +71,9 @@ impl PlannedRow {
             Action::Insert { values, .. } => Step {
                 text: Arc::clone(&statements.insert),
                 args: values,
-                expect: Expect::Success,
+                expect: Expect::Inserted {
+                    table: self.table.name,
+                },
             },
             Action::Update {
                 key,

@@ -126,6 +126,7 @@ impl Resolver {
         let target = match table.columns[column].references {
             Some(reference) => (reference.table)(),
             None if column == table.key && has_own_key(table) => table,
+            // A number like any other: one hash in 65,536 is in that range.
             None if !was_given(key) => return Ok(Arg::Value(value)),
             None => {
                 return Err(refused(

@@ -52,7 +52,17 @@ fn show(batch: &Batch) -> String {
         writeln!(text, "{} [{}]{one}", step.text, args.join(", ")).unwrap();
     }
     if !batch.keys.is_empty() {
-        writeln!(text, "keys of {}", batch.keys.join(", ")).unwrap();
+        writeln!(
+            text,
+            "keys of {}",
+            batch
+                .keys
+                .iter()
+                .map(|key| key.table)
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
+        .unwrap();
     }
     if batch.defer_foreign_keys {
         text.push_str("foreign keys at the end\n");

@@ -9,10 +9,19 @@ use crate::{error::Error, sql::Statement, value::Value};
 pub(crate) struct Batch {
     /// In the order in which they run.
     pub steps: Vec<Step>,
-    /// The tables for which the writer gives an integer key, by position: [`Arg::Key`] refers to them.
-    pub keys: Vec<&'static str>,
+    /// The integer keys that the writer gives, by position: [`Arg::Key`] refers to them.
+    pub keys: Vec<NewKey>,
     /// Whether foreign keys are looked at only once all steps have run.
     pub defer_foreign_keys: bool,
+}
+
+/// A key that the writer is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NewKey {
+    /// The table.
+    pub table: &'static str,
+    /// Its column for the key.
+    pub column: &'static str,
 }
 
 /// One statement of a [`Batch`].
@@ -38,8 +47,11 @@ pub(crate) enum Arg {
 /// What has to come of a [`Step`], else the whole batch is undone.
 #[derive(Debug, Clone)]
 pub(crate) enum Expect {
-    /// Only that it succeeds.
-    Success,
+    /// A row is inserted.
+    Inserted {
+        /// The table.
+        table: &'static str,
+    },
     /// Exactly one row is changed; if not, `probe` reads what the database holds instead.
     OneRow {
         /// Selects the row in question, all columns.

@@ -141,24 +141,41 @@ impl Predicate {
     /// Both.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
-        match self {
-            Self::All(mut all) => {
-                all.push(other);
+        match (self, other) {
+            (Self::All(mut all), Self::All(more)) => {
+                all.extend(more);
                 Self::All(all)
             }
-            first => Self::All(vec![first, other]),
+            (Self::All(mut all), last) => {
+                all.push(last);
+                Self::All(all)
+            }
+            // A chain that is folded from its end is as flat as any other.
+            (first, Self::All(mut all)) => {
+                all.insert(0, first);
+                Self::All(all)
+            }
+            (first, last) => Self::All(vec![first, last]),
         }
     }
 
     /// Either.
     #[must_use]
     pub(crate) fn or(self, other: Self) -> Self {
-        match self {
-            Self::Any(mut any) => {
-                any.push(other);
+        match (self, other) {
+            (Self::Any(mut any), Self::Any(more)) => {
+                any.extend(more);
                 Self::Any(any)
             }
-            first => Self::Any(vec![first, other]),
+            (Self::Any(mut any), last) => {
+                any.push(last);
+                Self::Any(any)
+            }
+            (first, Self::Any(mut any)) => {
+                any.insert(0, first);
+                Self::Any(any)
+            }
+            (first, last) => Self::Any(vec![first, last]),
         }
     }
 

@@ -12,12 +12,23 @@ pub(in crate::engine) struct Watch {
 #[derive(Debug)]
 struct WatchedTable {
     name: Box<str>,
-    /// The column of the commit number.
-    stamped: Option<Box<str>>,
-    /// The largest rowid seen; `None` until it was read from the table.
+    /// How its rows are stamped, if they are.
+    stamped: Option<StampedBy>,
+    /// Whether the key is the rowid, of which the update hook tells; `None` until it was asked.
+    is_rowid: Option<bool>,
+    /// The largest key seen; `None` until it was read from the table.
     highest: Option<i64>,
     /// The rows of a stamped table that the present unit touched.
     touched: Vec<i64>,
+}
+
+/// The columns by which the rows of a table are stamped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::engine) struct StampedBy {
+    /// The commit number.
+    pub(in crate::engine) column: Box<str>,
+    /// A name of the rowid that no column of the table has taken.
+    pub(in crate::engine) rowid: Box<str>,
 }
 
 /// How far a savepoint reached.
@@ -28,7 +39,7 @@ pub(in crate::engine) struct Mark(Vec<usize>);
 #[derive(Debug)]
 pub(in crate::engine) struct Touched {
     pub(in crate::engine) table: Box<str>,
-    pub(in crate::engine) column: Box<str>,
+    pub(in crate::engine) by: StampedBy,
     pub(in crate::engine) rowids: Vec<i64>,
 }
 
@@ -49,15 +60,9 @@ impl Watch {
         }
     }
 
-    /// Stamps rows of these tables, in these columns, and of no others.
-    pub(in crate::engine) fn stamp(&self, stamped: &[(String, String)]) {
-        let mut tables = self.lock();
-        for table in tables.iter_mut() {
-            table.stamped = None;
-        }
-        for (table, column) in stamped {
-            entry(&mut tables, table).stamped = Some(column.as_str().into());
-        }
+    /// Stamps rows of this table from now on.
+    pub(in crate::engine) fn stamp(&self, table: &str, by: StampedBy) {
+        entry(&mut self.lock(), table).stamped = Some(by);
     }
 
     /// The next integer key of a table; `highest` reads the largest one from the table when it is not known.
@@ -67,11 +72,40 @@ impl Watch {
         highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
         let known = entry(&mut self.lock(), table).highest;
+        // The row with the largest key there is may be gone, or undone.
+        let known = known.filter(|highest| *highest < i64::MAX);
         // Not under the lock: reading runs SQLite, which may call back.
         let highest = known.map_or_else(highest, Ok)?;
         let next = highest.max(0).checked_add(1);
         entry(&mut self.lock(), table).highest = next.or(Some(highest));
         Ok(next)
+    }
+
+    /// Whether the update hook tells of a table's keys, once it was asked.
+    pub(in crate::engine) fn is_rowid(&self, table: &str) -> Option<bool> {
+        entry(&mut self.lock(), table).is_rowid
+    }
+
+    /// Remembers the answer.
+    pub(in crate::engine) fn set_is_rowid(&self, table: &str, is_rowid: bool) {
+        entry(&mut self.lock(), table).is_rowid = Some(is_rowid);
+    }
+
+    /// A new unit gives keys: those of which the hook does not tell may have been taken since the last one.
+    pub(in crate::engine) fn forget_unheard_keys(&self) {
+        for table in self.lock().iter_mut() {
+            if table.is_rowid == Some(false) {
+                table.highest = None;
+            }
+        }
+    }
+
+    /// The schema is another one.
+    pub(in crate::engine) fn forget_schema(&self) {
+        for table in self.lock().iter_mut() {
+            table.is_rowid = None;
+            table.stamped = None;
+        }
     }
 
     /// Another process, or another connection, wrote: what is known of the largest keys is out of date.
@@ -105,7 +139,7 @@ impl Watch {
     pub(in crate::engine) fn take_touched(&self) -> Vec<Touched> {
         let mut taken = Vec::new();
         for table in self.lock().iter_mut() {
-            if let Some(column) = &table.stamped
+            if let Some(by) = &table.stamped
                 && !table.touched.is_empty()
             {
                 let mut rowids = std::mem::take(&mut table.touched);
@@ -113,7 +147,7 @@ impl Watch {
                 rowids.dedup();
                 taken.push(Touched {
                     table: table.name.clone(),
-                    column: column.clone(),
+                    by: by.clone(),
                     rowids,
                 });
             }
@@ -134,6 +168,7 @@ fn entry<'a>(tables: &'a mut Vec<WatchedTable>, name: &str) -> &'a mut WatchedTa
             tables.push(WatchedTable {
                 name: name.into(),
                 stamped: None,
+                is_rowid: None,
                 highest: None,
                 touched: Vec::new(),
             });
@@ -144,7 +179,7 @@ fn entry<'a>(tables: &'a mut Vec<WatchedTable>, name: &str) -> &'a mut WatchedTa
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::hooks::{Mark, Watch};
+    use crate::engine::hooks::watch::{StampedBy, Watch};
 
     #[test]
     fn keys_follow_the_largest_one_seen() {
@@ -158,14 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_undone_is_not_the_largest() {
+    fn the_largest_key_is_looked_for_anew() {
         let watch = Watch::default();
-        let next = || watch.next_key("orders", || Ok::<_, ()>(7));
-        assert_eq!(next(), Ok(Some(8)));
-        watch.row_changed(b"orders", i64::MAX);
-        assert_eq!(next(), Ok(None));
-        watch.rewind(&Mark::default());
-        assert_eq!(next(), Ok(Some(8)));
+        watch.next_key("t", || Ok::<_, ()>(1)).unwrap();
+        watch.row_changed(b"T", i64::MAX);
+        assert_eq!(watch.next_key("t", || Ok::<_, ()>(i64::MAX)), Ok(None));
+        assert_eq!(watch.next_key("t", || Ok::<_, ()>(1)), Ok(Some(2)));
     }
 
     #[test]
@@ -177,7 +210,13 @@ mod tests {
     #[test]
     fn only_stamped_tables_are_collected_each_row_once() {
         let watch = Watch::default();
-        watch.stamp(&[("orders".to_owned(), "seq".to_owned())]);
+        watch.stamp(
+            "Orders",
+            StampedBy {
+                column: "seq".into(),
+                rowid: "rowid".into(),
+            },
+        );
         for rowid in [2, 1, 2] {
             watch.row_changed(b"Orders", rowid);
             watch.row_changed(b"customers", rowid);
