@@ -29,6 +29,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
+    /// For threads that are idle; each new thread brings its first job along.
     jobs: VecDeque<Job>,
     idle: usize,
 }
@@ -43,57 +44,56 @@ impl Threads {
     /// Runs a job on a thread: an idle one, or a new one. How many there are is bounded by who asks: a job
     /// holds a read connection or the writer's slot.
     pub(in crate::engine) fn run(&self, job: impl FnOnce() + Send + 'static) -> Result<()> {
+        let job: Job = Box::new(job);
         let mut state = self.shared.lock();
-        state.jobs.push_back(Box::new(job));
-        if state.idle >= state.jobs.len() {
+        if state.idle > state.jobs.len() {
+            state.jobs.push_back(job);
             self.shared.work.notify_one();
             return Ok(());
         }
         drop(state);
         let shared = Arc::clone(&self.shared);
+        // Without a thread the job is dropped with the closure, which tells its owner.
         let started = std::thread::Builder::new()
             .name("anabranch".to_owned())
-            .spawn(move || shared.work());
-        match started {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                // The job's owner is told by the job's own drop.
-                let job = self.shared.lock().jobs.pop_back();
-                drop(job);
-                Err(Error::new(
-                    ErrorKind::OutOfMemory,
-                    "the operating system gave no thread",
-                )
-                .with_source(error))
-            }
-        }
+            .spawn(move || shared.work(job));
+        started.map(drop).map_err(|error| {
+            let refused = "the operating system gave no thread";
+            Error::new(ErrorKind::OutOfMemory, refused).with_source(error)
+        })
     }
 }
 
 impl Shared {
-    fn work(&self) {
-        loop {
-            let mut state = self.lock();
-            let job = loop {
-                if let Some(job) = state.jobs.pop_front() {
-                    break job;
-                }
-                state.idle += 1;
-                let (woken, timeout) = self
-                    .work
-                    .wait_timeout(state, KEEP)
-                    .unwrap_or_else(PoisonError::into_inner);
-                state = woken;
-                state.idle -= 1;
-                if timeout.timed_out() && state.jobs.is_empty() {
-                    return;
-                }
-            };
-            drop(state);
+    /// Does a job, and then whatever there is to do.
+    fn work(&self, first: Job) {
+        let mut next = Some(first);
+        while let Some(job) = next {
             // A job answers its owner when it is dropped; a panic in it must not take the thread's count along.
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             if outcome.is_err() {
                 tracing::error!("a job on a thread of the library panicked");
+            }
+            next = self.next();
+        }
+    }
+
+    /// Waits for a job; none if it took too long.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            state.idle += 1;
+            let (woken, timeout) = self
+                .work
+                .wait_timeout(state, KEEP)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                return None;
             }
         }
     }
