@@ -1,43 +1,49 @@
-//! What is rendered once for each entity, and then only looked up.
+//! What is rendered once for each table, and then only looked up.
 
-use std::{any::TypeId, collections::BTreeMap, sync::Arc};
-
-use parking_lot::RwLock;
+use std::{
+    collections::HashMap,
+    ptr,
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+};
 
 use crate::{
-    entity::Entity,
+    entity::TableDef,
     sql::{ColumnList, Comparison, Cost, Predicate, Select},
     value::Value,
 };
 
-/// The texts of one entity.
+/// The texts of one table.
 #[derive(Debug)]
-pub(in crate::query) struct EntitySql {
+pub(crate) struct TableSql {
     /// All columns, in the table's order.
     pub(in crate::query) columns: ColumnList,
-    /// Selects one row by its key, which is the only argument.
-    pub(in crate::query) by_key: Arc<str>,
+    /// Selects all columns of one row by its key, which is the only argument.
+    pub(crate) by_key: Arc<str>,
     /// What reading one row by its key may cost.
     pub(in crate::query) row_cost: Cost,
 }
 
-/// Entity types are as many as a program declares, so the entries stay for good.
-static RENDERED: RwLock<BTreeMap<TypeId, &'static EntitySql>> = RwLock::new(BTreeMap::new());
+/// By the definition's address. Tables are as many as a program declares, so the entries stay for good.
+static RENDERED: LazyLock<RwLock<HashMap<usize, &'static TableSql>>> =
+    LazyLock::new(RwLock::default);
 
-impl EntitySql {
-    pub(in crate::query) fn of<E: Entity>() -> &'static Self {
-        let entity = TypeId::of::<E>();
-        if let Some(known) = RENDERED.read().get(&entity) {
+impl TableSql {
+    pub(crate) fn of(table: &'static TableDef) -> &'static Self {
+        // Definitions are never freed, so the address says which it is. The compiler may keep one of them twice.
+        let address = ptr::from_ref(table).addr();
+        let rendered = RENDERED.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = rendered.get(&address) {
             return known;
         }
+        drop(rendered);
         RENDERED
             .write()
-            .entry(entity)
-            .or_insert_with(|| Box::leak(Box::new(Self::render::<E>())))
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(address)
+            .or_insert_with(|| Box::leak(Box::new(Self::render(table))))
     }
 
-    fn render<E: Entity>() -> Self {
-        let table = E::TABLE;
+    fn render(table: &'static TableDef) -> Self {
         let columns = ColumnList::new(table.columns.iter().map(|column| column.name));
         let by_key = Select {
             columns: columns.clone(),
