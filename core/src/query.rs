@@ -16,21 +16,21 @@
 
 mod columns;
 mod condition;
-mod entity_sql;
 mod find;
 mod operand;
 mod order_by;
 mod run;
+mod table_sql;
 
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::find::by_key;
 pub use self::{
     columns::Text, condition::Condition, find::find, operand::Operand, order_by::OrderBy,
 };
+pub(crate) use self::{find::by_key, table_sql::TableSql};
 
 use std::{fmt, marker::PhantomData};
 

@@ -1,8 +1,4 @@
 //! Futures that are dropped, and transactions that end badly: section B of docs/cases.md.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::{
     future::{Future, poll_fn},
@@ -12,22 +8,12 @@ use std::{
 };
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, ask, execute, outsider, until};
+use anabranch_tests::{
+    Mode, ask, execute,
+    note::{Note, note},
+    outsider, until,
+};
 use futures_util::{StreamExt, TryStreamExt};
-
-#[derive(Debug, Clone, PartialEq, Entity)]
-struct Note {
-    #[entity(id)]
-    id: i64,
-    text: String,
-}
-
-fn note(text: impl Into<String>) -> Note {
-    Note {
-        id: 0,
-        text: text.into(),
-    }
-}
 
 async fn with_notes(builder: anabranch::database::DatabaseBuilder) -> Database {
     let db = builder.open_temporary().await.unwrap();

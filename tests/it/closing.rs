@@ -1,28 +1,14 @@
 //! Closing, and what is left of a temporary database.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::pin::pin;
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, execute, start, try_execute, until};
+use anabranch_tests::{
+    Mode, execute,
+    note::{Note, note},
+    start, try_execute, until,
+};
 use futures_util::{StreamExt, future::join_all};
-
-#[derive(Debug, Clone, PartialEq, Entity)]
-struct Note {
-    #[entity(id)]
-    id: i64,
-    text: String,
-}
-
-fn note() -> Note {
-    Note {
-        id: 0,
-        text: "text".to_owned(),
-    }
-}
 
 #[tokio::test]
 async fn a_temporary_database_removes_its_folder() {
@@ -65,7 +51,7 @@ async fn close_writes_what_is_queued_and_refuses_what_comes_later() {
         let mut contexts: Vec<_> = (0..50)
             .map(|_| {
                 let mut ctx = db.context();
-                ctx.add(note());
+                ctx.add(note("text"));
                 ctx
             })
             .collect();
@@ -78,7 +64,7 @@ async fn close_writes_what_is_queued_and_refuses_what_comes_later() {
         let mut twice = pin!(db.close());
         start(twice.as_mut());
         let mut late = db.context();
-        late.add(note());
+        late.add(note("text"));
         let mut late_save = pin!(late.save_changes());
         start(late_save.as_mut());
 
@@ -106,7 +92,7 @@ async fn after_close_everything_is_refused_through_every_handle() {
         db.create_tables::<Note>().await.unwrap();
         let other = db.clone();
         let mut ctx = db.context();
-        ctx.add(note());
+        ctx.add(note("text"));
         db.close().await.unwrap();
         let errors = [
             ctx.save_changes().await.unwrap_err(),
@@ -196,7 +182,7 @@ async fn dropping_the_last_handle_loses_nothing() {
         db.create_tables::<Note>().await.unwrap();
         assert_eq!(Note::query().count(&db).await.unwrap(), round);
         let mut ctx = db.context();
-        ctx.add(note());
+        ctx.add(note("text"));
         ctx.save_changes().await.unwrap();
     }
 }

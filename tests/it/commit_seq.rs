@@ -1,8 +1,4 @@
 //! What the commit number promises: one for each transaction that touches a stamped table, in commit order.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use anabranch::prelude::*;
 use anabranch_tests::{Mode, again, assert_passed, execute, save_together, scene, try_execute};

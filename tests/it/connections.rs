@@ -1,8 +1,4 @@
 //! Pools and connections: section C of docs/cases.md.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::{path::Path, time::Duration};
 

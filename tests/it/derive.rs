@@ -265,7 +265,7 @@ fn the_attributes_arrive_in_the_definition() {
     assert_eq!(Customer::TABLE.name, "customer");
 
     let item = Order::ITEM.definition();
-    assert_eq!((item.name, item.field), ("item_name", "item"));
+    assert_eq!(item.name, "item_name");
     assert!(item.unique && !item.index && !item.nullable);
     assert_eq!(item.check, Some("length(item_name) > 0"));
     assert_eq!(Order::TOTAL.definition().default, Some("0"));

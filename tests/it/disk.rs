@@ -1,8 +1,4 @@
 //! A disk that is full, and one that fails.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::{
     fs,

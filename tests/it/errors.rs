@@ -1,8 +1,4 @@
 //! Every kind of error, met as an application meets it.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use anabranch::{
     prelude::*,

@@ -1,8 +1,4 @@
 //! What a path may lead to: names of one file, files that are none, folders that are missing.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::{
     fs::{self, Permissions},
@@ -15,14 +11,7 @@ use std::{
 };
 
 use anabranch::prelude::*;
-use anabranch_tests::{again, assert_passed, execute, outsider, scene, try_execute};
-
-#[derive(Debug, Clone, PartialEq, Entity)]
-struct Note {
-    #[entity(id)]
-    id: i64,
-    text: String,
-}
+use anabranch_tests::{again, assert_passed, execute, note::Note, outsider, scene, try_execute};
 
 const INSERT: &str = "INSERT INTO note (text) VALUES ('row')";
 

@@ -1,8 +1,4 @@
 //! Saves that share a commit: what one of them does wrong is its own affair.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use anabranch::prelude::*;
 use anabranch_tests::{Mode, execute, save_together, start, until};

@@ -1,8 +1,4 @@
 //! Much at once: long lists, big saves, large values.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use anabranch::prelude::*;
 use anabranch_tests::Mode;

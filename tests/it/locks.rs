@@ -1,34 +1,20 @@
 //! Locks and transaction modes: section A of docs/cases.md.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::time::{Duration, Instant};
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, again, assert_passed, execute, outsider, scene, try_execute, until};
+use anabranch_tests::{
+    Mode, again, assert_passed, execute,
+    note::{Note, note},
+    outsider, scene, try_execute, until,
+};
 use futures_util::{StreamExt, future::join_all};
-
-#[derive(Debug, Clone, PartialEq, Entity)]
-struct Note {
-    #[entity(id)]
-    id: i64,
-    text: String,
-}
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct Hits {
     #[entity(id)]
     page: String,
     count: i64,
-}
-
-fn note(text: impl Into<String>) -> Note {
-    Note {
-        id: 0,
-        text: text.into(),
-    }
 }
 
 async fn save_note(db: &Database, text: String) -> Result<Saved, Error> {

@@ -1,8 +1,4 @@
 //! What the options at open promise.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::time::Duration;
 
@@ -13,15 +9,8 @@ use anabranch::{
     sql::Executor,
     value::Value,
 };
-use anabranch_tests::{Mode, ask, execute, outsider, until};
+use anabranch_tests::{Mode, ask, execute, note::Note, outsider, until};
 use futures_util::StreamExt;
-
-#[derive(Debug, Clone, PartialEq, Entity)]
-struct Note {
-    #[entity(id)]
-    id: i64,
-    text: String,
-}
 
 /// The pragmas that a connection of these options has, in the order of [`PRAGMAS`].
 fn chosen(builder: DatabaseBuilder) -> DatabaseBuilder {

@@ -1,27 +1,14 @@
 //! Exclusive transactions: what raw SQL may do in them, and what a panic does to them.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not work here must fail the test"
-)]
 
 use std::panic::AssertUnwindSafe;
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, execute, outsider};
+use anabranch_tests::{
+    Mode, execute,
+    note::{Note, notes},
+    outsider,
+};
 use futures_util::{FutureExt, TryStreamExt};
-
-#[derive(Debug, Clone, PartialEq, Entity)]
-struct Note {
-    #[entity(id)]
-    id: i64,
-    text: String,
-}
-
-async fn notes(mode: Mode) -> Database {
-    let db = mode.temporary().await;
-    db.create_tables::<Note>().await.unwrap();
-    db
-}
 
 /// What is refused, and a word of what is said to use instead.
 const REFUSED: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! A save that was polled and is then left alone, held but not dropped, stops nobody.
+//! A save or a query that was polled and is then left alone, held but not dropped, stops nobody.
 
 use std::{
     future::Future,
@@ -9,8 +9,9 @@ use std::{
 
 use anabranch::prelude::*;
 use anabranch_tests::load::{Line, Order, add_order, write_order};
+use futures_util::StreamExt;
 
-use crate::MODES;
+use crate::{MODES, poll_once};
 
 async fn database(execution: Execution, synchronous: Synchronous) -> Database {
     let db = Database::builder("")
@@ -98,6 +99,35 @@ async fn a_turn_that_is_polled_once_and_held_stops_nobody() {
         }
         held.await.unwrap().commit().await.unwrap();
         others_go_on(&db, 3).await;
+        db.close().await.unwrap();
+    }
+}
+
+/// A query that lost a `select!` and is kept: the connection that it waited for is there for the next one.
+#[tokio::test]
+async fn a_query_that_is_polled_once_and_held_stops_nobody() {
+    for (execution, synchronous) in MODES {
+        let db = Database::builder("")
+            .execution(execution)
+            .synchronous(synchronous)
+            .readers(1)
+            .open_temporary()
+            .await
+            .unwrap();
+        db.create_tables::<(Order, Line)>().await.unwrap();
+        write_order(&db, 0, 0).await.unwrap();
+        let mut stream = Order::query().stream(&db);
+        assert!(stream.next().await.unwrap().is_ok());
+        let mut held = pin!(Order::query().count(&db));
+        let mut next = pin!(Order::query().count(&db));
+        assert!(poll_once(held.as_mut()).await.is_pending());
+        assert!(poll_once(next.as_mut()).await.is_pending());
+        drop(stream);
+        for query in [next.as_mut(), pin!(Order::query().count(&db))] {
+            let counted = tokio::time::timeout(Duration::from_secs(10), query).await;
+            assert_eq!(counted.expect("a query is stopped").unwrap(), 1);
+        }
+        assert_eq!(held.await.unwrap(), 1);
         db.close().await.unwrap();
     }
 }

@@ -1,10 +1,20 @@
 //! The read connections: lent one at a time, in the order in which they were asked for.
+//!
+//! A connection that comes back lies idle, and the first who sleeps is *called*: woken, to fetch it when polled. It is
+//! not handed over, since a future may be held and never polled again, such as one that lost a `select!`, and would
+//! keep the connection for good. These hold:
+//!
+//! * For each idle connection somebody is called, or nobody sleeps. Whoever is called and goes away is replaced.
+//! * While a call is fresh, no longer than [`GRACE`], its connection is kept from everybody else: whoever comes when
+//!   called is overtaken by nobody, so nobody starves.
+//! * Once the grace is over, whoever comes first takes it, and the timer calls the next who sleeps. Whoever comes
+//!   too late sleeps again, in the old place.
 
 use std::{
-    collections::VecDeque,
+    collections::BTreeMap,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Poll, Waker},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Poll, Wake, Waker},
     time::{Duration, Instant},
 };
 
@@ -19,6 +29,9 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
 };
+
+/// How long a connection is kept for who was called to fetch it.
+const GRACE: Duration = Duration::from_millis(10);
 
 /// A read connection: query-only, with a progress handler that can stop it.
 #[derive(Debug)]
@@ -41,7 +54,14 @@ struct State {
     /// Since when each lent connection is out, and for what.
     lent: Vec<Loan>,
     loans: u64,
-    waiters: VecDeque<Arc<Waiter>>,
+    /// Who waits and was not called, in the order of arrival.
+    sleeping: BTreeMap<u64, Waker>,
+    /// Who was called, when, and did not come yet.
+    called: BTreeMap<u64, Instant>,
+    arrivals: u64,
+    /// Whether the timer will look after those who were called.
+    is_watched: bool,
+    grace: Duration,
     closed: bool,
 }
 
@@ -50,11 +70,6 @@ struct Loan {
     number: u64,
     label: &'static str,
     since: Instant,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    place: Mutex<(Option<Reader>, Option<Waker>)>,
 }
 
 /// A read connection on loan; it goes back when dropped.
@@ -71,6 +86,7 @@ impl Pool {
             state: Mutex::new(State {
                 size: readers.len(),
                 idle: readers,
+                grace: GRACE,
                 ..State::default()
             }),
             timeout,
@@ -79,56 +95,32 @@ impl Pool {
 
     /// Lends a connection. Cancel safe.
     pub(in crate::engine) async fn lend(self: &Arc<Self>, label: &'static str) -> Result<Lent> {
-        let waiter = {
+        let at_once = {
             let mut state = self.lock();
             if state.closed {
-                return Err(Error::new(ErrorKind::Closed, "the database was closed"));
+                return Err(closed());
             }
-            if state.waiters.is_empty()
-                && let Some(reader) = state.idle.pop()
-            {
-                return Ok(self.loan(&mut state, reader, label));
-            }
-            let waiter = Arc::new(Waiter {
-                place: Mutex::new((None, None)),
-            });
-            state.waiters.push_back(Arc::clone(&waiter));
-            waiter
+            let reader = state.take();
+            reader.map(|reader| self.loan(&mut state, reader, label))
         };
-        self.wait(waiter, label).await
+        match at_once {
+            Some(lent) => Ok(lent),
+            None => self.wait(label).await,
+        }
     }
 
-    async fn wait(self: &Arc<Self>, waiter: Arc<Waiter>, label: &'static str) -> Result<Lent> {
+    async fn wait(self: &Arc<Self>, label: &'static str) -> Result<Lent> {
         let began = Instant::now();
-        let waiting = Waiting {
+        let mut place = Place {
             pool: self,
-            waiter: &waiter,
+            number: None,
         };
-        let handed = poll_fn(|context| {
-            {
-                let mut place = waiter.place.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(reader) = place.0.take() {
-                    return Poll::Ready(Some(reader));
-                }
-                place.1 = Some(context.waker().clone());
-            }
-            // After the waker is in place, and not under its lock: the pool's lock is taken before a waiter's.
-            if self.lock().closed {
-                Poll::Ready(None)
-            } else {
-                Poll::Pending
-            }
-        });
+        let lent = poll_fn(|context| place.poll(context.waker(), label));
         let deadline = std::pin::pin!(timer::sleep_until(began + self.timeout));
-        let reader = match select(handed, deadline).await {
-            Either::Left((Some(reader), _)) => reader,
-            Either::Left((None, _)) => {
-                return Err(Error::new(ErrorKind::Closed, "the database was closed"));
-            }
-            Either::Right(_) => return Err(self.timed_out(began.elapsed())),
-        };
-        drop(waiting);
-        Ok(self.loan(&mut self.lock(), reader, label))
+        match select(lent, deadline).await {
+            Either::Left((lent, _)) => lent,
+            Either::Right(_) => Err(self.timed_out(began.elapsed())),
+        }
     }
 
     fn loan(self: &Arc<Self>, state: &mut State, reader: Reader, label: &'static str) -> Lent {
@@ -159,14 +151,14 @@ impl Pool {
                 "no read connection became free: {} in all, {} idle, {} waiting, the longest on loan: {longest}",
                 state.size,
                 state.idle.len(),
-                state.waiters.len(),
+                state.sleeping.len() + state.called.len(),
             ),
         )
         .with_waited(waited)
     }
 
-    /// A connection comes back: to whoever waits longest, or to the idle ones.
-    fn take_back(&self, reader: Reader) {
+    /// A connection comes back.
+    fn take_back(self: &Arc<Self>, reader: Reader) {
         let mut state = self.lock();
         if state.closed {
             state.size = state.size.saturating_sub(1);
@@ -174,41 +166,39 @@ impl Pool {
             drop(reader);
             return;
         }
-        match state.waiters.pop_front() {
-            Some(waiter) => {
-                let waker = {
-                    let mut place = waiter.place.lock().unwrap_or_else(PoisonError::into_inner);
-                    place.0 = Some(reader);
-                    place.1.take()
-                };
-                drop(state);
-                if let Some(waker) = waker {
-                    wake(waker);
-                }
-            }
-            None => state.idle.push(reader),
+        state.idle.push(reader);
+        self.call(state);
+    }
+
+    /// Wakes who is to fetch what lies idle.
+    fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let wakers = state.call();
+        self.watch(&mut state);
+        drop(state);
+        wakers.into_iter().for_each(wake);
+    }
+
+    /// Has the timer look again, if somebody sleeps while a connection waits for somebody else.
+    fn watch(self: &Arc<Self>, state: &mut State) {
+        if state.is_watched || state.idle.is_empty() || state.sleeping.is_empty() {
+            return;
         }
+        state.is_watched = true;
+        let watch = Arc::new(Watch(Arc::downgrade(self)));
+        timer::wake_at(Instant::now() + state.grace, watch.into());
     }
 
     /// Lends no more, and closes what is idle; the rest is closed as it comes back.
     pub(in crate::engine) fn close(&self) {
-        let (idle, waiters) = {
+        let (idle, sleeping) = {
             let mut state = self.lock();
             state.closed = true;
             let idle = std::mem::take(&mut state.idle);
             state.size -= idle.len();
-            (idle, std::mem::take(&mut state.waiters))
+            (idle, std::mem::take(&mut state.sleeping))
         };
         drop(idle);
-        for waiter in waiters {
-            let waker = {
-                let mut place = waiter.place.lock().unwrap_or_else(PoisonError::into_inner);
-                place.1.take()
-            };
-            if let Some(waker) = waker {
-                wake(waker);
-            }
-        }
+        sleeping.into_values().for_each(wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -216,28 +206,93 @@ impl Pool {
     }
 }
 
-/// A place among the waiters, given up when dropped; a connection that had just been handed over goes on.
-struct Waiting<'a> {
-    pool: &'a Pool,
-    waiter: &'a Arc<Waiter>,
+impl State {
+    /// An idle connection that is kept for nobody else.
+    fn take(&mut self) -> Option<Reader> {
+        if self.idle.len() > self.fresh_calls() {
+            self.idle.pop()
+        } else {
+            None
+        }
+    }
+
+    /// Calls the first who sleep, one for each idle connection that is kept for nobody.
+    fn call(&mut self) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        while self.idle.len() > self.fresh_calls()
+            && let Some((number, waker)) = self.sleeping.pop_first()
+        {
+            self.called.insert(number, Instant::now());
+            wakers.push(waker);
+        }
+        wakers
+    }
+
+    fn fresh_calls(&self) -> usize {
+        let is_fresh = |since: &&Instant| since.elapsed() < self.grace;
+        self.called.values().filter(is_fresh).count()
+    }
 }
 
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.pool
-            .lock()
-            .waiters
-            .retain(|other| !Arc::ptr_eq(other, self.waiter));
-        let handed = self
-            .waiter
-            .place
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .take();
-        if let Some(reader) = handed {
-            self.pool.take_back(reader);
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the database was closed")
+}
+
+/// Woken by the timer when a call has gone stale.
+struct Watch(Weak<Pool>);
+
+impl Wake for Watch {
+    fn wake(self: Arc<Self>) {
+        if let Some(pool) = self.0.upgrade() {
+            let mut state = pool.lock();
+            state.is_watched = false;
+            pool.call(state);
         }
+    }
+}
+
+/// A place among those who wait, given up when dropped.
+struct Place<'a> {
+    pool: &'a Arc<Pool>,
+    number: Option<u64>,
+}
+
+impl Place<'_> {
+    fn poll(&mut self, waker: &Waker, label: &'static str) -> Poll<Result<Lent>> {
+        let waker = waker.clone();
+        let mut state = self.pool.lock();
+        if state.closed {
+            return Poll::Ready(Err(closed()));
+        }
+        if let Some(number) = self.number {
+            state.called.remove(&number);
+        }
+        if let Some(reader) = state.take() {
+            return Poll::Ready(Ok(self.pool.loan(&mut state, reader, label)));
+        }
+        let number = *self.number.get_or_insert_with(|| {
+            state.arrivals += 1;
+            state.arrivals
+        });
+        let replaced = state.sleeping.insert(number, waker);
+        self.pool.watch(&mut state);
+        // A waker is somebody else's code, and not dropped under the lock.
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let Some(number) = self.number else {
+            return;
+        };
+        let mut state = self.pool.lock();
+        let waker = state.sleeping.remove(&number);
+        state.called.remove(&number);
+        self.pool.call(state);
+        drop(waker);
     }
 }
 
@@ -270,5 +325,117 @@ impl Drop for Lent {
             }
         }
         self.pool.take_back(reader);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future,
+        pin::{Pin, pin},
+        sync::Arc,
+        task::{Context, Poll, Waker},
+        time::Duration,
+    };
+
+    use rusqlite::Connection;
+
+    use crate::{
+        engine::{
+            ffi::{Hooks, PlainConnection},
+            pool::{Lent, Pool, Reader},
+        },
+        error::{ErrorKind, Result},
+    };
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn pool(grace: Duration) -> Arc<Pool> {
+        let connection = Connection::open_in_memory().unwrap();
+        let reader = Reader {
+            connection: PlainConnection::new(connection, Hooks::default()),
+            progress: Arc::default(),
+        };
+        let pool = Pool::new(vec![reader], LONG);
+        pool.lock().grace = grace;
+        Arc::new(pool)
+    }
+
+    /// One poll, of which nobody is told.
+    fn poll(future: Pin<&mut impl Future<Output = Result<Lent>>>) -> Option<Lent> {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(lent) => Some(lent.unwrap()),
+            Poll::Pending => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn who_comes_when_called_is_overtaken_by_nobody() {
+        let pool = pool(LONG);
+        let lent = pool.lend("one").await.unwrap();
+        let mut first = pin!(pool.lend("first"));
+        let mut second = pin!(pool.lend("second"));
+        assert!(poll(first.as_mut()).is_none());
+        assert!(poll(second.as_mut()).is_none());
+        drop(lent);
+        assert!(poll(second.as_mut()).is_none());
+        assert!(poll(pin!(pool.lend("late"))).is_none());
+        let lent = poll(first.as_mut()).unwrap();
+        drop(lent);
+        assert!(poll(second.as_mut()).is_some());
+        assert!(pool.lock().sleeping.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_was_called_and_is_held_is_overtaken_and_keeps_the_place() {
+        let pool = pool(Duration::from_millis(1));
+        let lent = pool.lend("one").await.unwrap();
+        let mut held = pin!(pool.lend("held"));
+        assert!(poll(held.as_mut()).is_none());
+        let other = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move { pool.lend("other").await.unwrap() }
+        });
+        while pool.lock().sleeping.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(lent);
+        let lent = other.await.unwrap();
+        assert!(poll(held.as_mut()).is_none());
+        pool.lock().grace = LONG;
+        drop(lent);
+        assert!(poll(pin!(pool.lend("late"))).is_none());
+        assert!(poll(held.as_mut()).is_some());
+    }
+
+    #[tokio::test]
+    async fn who_was_called_and_goes_away_is_replaced() {
+        let pool = pool(LONG);
+        let lent = pool.lend("one").await.unwrap();
+        let mut first = Box::pin(pool.lend("first"));
+        assert!(poll(first.as_mut()).is_none());
+        let second = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move { pool.lend("second").await.unwrap() }
+        });
+        while pool.lock().sleeping.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(lent);
+        drop(first);
+        second.await.unwrap();
+        assert!(pool.lock().called.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_told_that_the_pool_was_closed() {
+        let pool = pool(LONG);
+        let lent = pool.lend("one").await.unwrap();
+        let mut waits = pin!(pool.lend("waits"));
+        assert!(poll(waits.as_mut()).is_none());
+        pool.close();
+        assert_eq!(waits.await.unwrap_err().kind(), ErrorKind::Closed);
+        drop(lent);
+        assert_eq!(pool.lock().size, 0);
     }
 }

@@ -29,6 +29,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
+    /// For threads that are idle; each new thread brings its first job along.
     jobs: VecDeque<Job>,
     idle: usize,
     /// Nobody has work any more.
@@ -45,31 +46,23 @@ impl Threads {
     /// Runs a job on a thread: an idle one, or a new one. How many there are is bounded by who asks: a job
     /// holds a read connection or the writer's slot.
     pub(in crate::engine) fn run(&self, job: impl FnOnce() + Send + 'static) -> Result<()> {
+        let job: Job = Box::new(job);
         let mut state = self.shared.lock();
-        state.jobs.push_back(Box::new(job));
-        if state.idle >= state.jobs.len() {
+        if state.idle > state.jobs.len() {
+            state.jobs.push_back(job);
             self.shared.work.notify_one();
             return Ok(());
         }
+        drop(state);
         let shared = Arc::clone(&self.shared);
-        // Under the lock, so that the last job is still this one if there is no thread to be had.
+        // Without a thread the job is dropped with the closure, which tells its owner.
         let started = std::thread::Builder::new()
             .name("anabranch".to_owned())
-            .spawn(move || shared.work());
-        match started {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                // The job's owner is told by the job's own drop.
-                let job = state.jobs.pop_back();
-                drop(state);
-                drop(job);
-                Err(Error::new(
-                    ErrorKind::OutOfMemory,
-                    "the operating system gave no thread",
-                )
-                .with_source(error))
-            }
-        }
+            .spawn(move || shared.work(job));
+        started.map(drop).map_err(|error| {
+            let refused = "the operating system gave no thread";
+            Error::new(ErrorKind::OutOfMemory, refused).with_source(error)
+        })
     }
 }
 
@@ -82,62 +75,43 @@ impl Drop for Threads {
 }
 
 impl Shared {
-    fn work(&self) {
-        loop {
-            let mut state = self.lock();
-            let job = loop {
-                if let Some(job) = state.jobs.pop_front() {
-                    break job;
-                }
-                if state.ended {
-                    return;
-                }
-                state.idle += 1;
-                let (woken, timeout) = self
-                    .work
-                    .wait_timeout(state, KEEP)
-                    .unwrap_or_else(PoisonError::into_inner);
-                state = woken;
-                state.idle -= 1;
-                if timeout.timed_out() && state.jobs.is_empty() {
-                    return;
-                }
-            };
-            drop(state);
+    /// Does a job, and then whatever there is to do.
+    fn work(&self, first: Job) {
+        let mut next = Some(first);
+        while let Some(job) = next {
             // A job answers its owner when it is dropped; a panic in it must not take the thread's count along.
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             if outcome.is_err() {
                 tracing::error!("a job on a thread of the library panicked");
+            }
+            next = self.next();
+        }
+    }
+
+    /// Waits for a job; none if it took too long.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            if state.ended {
+                return None;
+            }
+            state.idle += 1;
+            let (woken, timeout) = self
+                .work
+                .wait_timeout(state, KEEP)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                return None;
             }
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{
-        sync::Arc,
-        time::{Duration, Instant},
-    };
-
-    use crate::engine::threads::{KEEP, Threads};
-
-    #[test]
-    fn idle_threads_end_when_there_is_no_more_work_for_them() {
-        let threads = Threads::default();
-        for _ in 0..4 {
-            threads.run(|| {}).unwrap();
-        }
-        let shared = Arc::downgrade(&threads.shared);
-        drop(threads);
-        let began = Instant::now();
-        while shared.strong_count() > 0 {
-            assert!(began.elapsed() < KEEP - Duration::from_secs(2));
-            std::thread::yield_now();
-        }
     }
 }

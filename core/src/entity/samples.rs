@@ -252,7 +252,6 @@ const fn table<K: PrimaryKey>(
 const fn column(name: &'static str, storage: Storage) -> ColumnDef {
     ColumnDef {
         name,
-        field: name,
         storage,
         nullable: false,
         large: false,

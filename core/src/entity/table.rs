@@ -30,8 +30,6 @@ pub struct TableDef {
 pub struct ColumnDef {
     /// The column's name.
     pub name: &'static str,
-    /// The name of the Rust field.
-    pub field: &'static str,
     /// The declared type.
     pub storage: Storage,
     /// Whether NULL is allowed.

@@ -18,12 +18,13 @@ impl FlushPlan {
     pub(crate) fn render(self) -> (Batch, Ledger) {
         let mut steps = Vec::with_capacity(self.rows.len());
         let mut entries = Vec::with_capacity(self.rows.len());
-        let mut last: Option<(&'static TableDef, Arc<Statements>)> = None;
+        let mut last: Option<(&'static TableDef, &'static Statements)> = None;
         for row in self.rows {
-            let (_, statements) = match last.take() {
-                Some(known) if ptr::eq(known.0, row.table) => last.insert(known),
-                _ => last.insert((row.table, statements::of(row.table))),
+            let statements = match last {
+                Some((table, known)) if ptr::eq(table, row.table) => known,
+                _ => statements::of(row.table),
             };
+            last = Some((row.table, statements));
             entries.push(LedgerEntry {
                 place: row.place,
                 written: row.written(),

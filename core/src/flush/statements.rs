@@ -3,17 +3,16 @@
 use std::{
     collections::HashMap,
     ptr,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, PoisonError, RwLock},
 };
 
-use parking_lot::RwLock;
-
-use crate::{entity::TableDef, sql::dml};
+use crate::{entity::TableDef, query::TableSql, sql::dml};
 
 /// How many sets of columns one table keeps an UPDATE for; the rest is made each time.
 const KEPT_UPDATES: usize = 256;
 
-static STATEMENTS: LazyLock<RwLock<HashMap<usize, Arc<Statements>>>> =
+/// By the definition's address, as in [`TableSql`]; the entries stay for good.
+static STATEMENTS: LazyLock<RwLock<HashMap<usize, &'static Statements>>> =
     LazyLock::new(RwLock::default);
 
 /// The statements of one table.
@@ -30,25 +29,28 @@ pub(crate) struct Statements {
 }
 
 /// The statements of a table.
-pub(crate) fn of(table: &'static TableDef) -> Arc<Statements> {
-    // Definitions are never freed, so the address says which it is. The compiler may keep one of them twice.
+pub(crate) fn of(table: &'static TableDef) -> &'static Statements {
     let address = ptr::from_ref(table).addr();
-    if let Some(known) = STATEMENTS.read().get(&address) {
-        return Arc::clone(known);
+    let statements = STATEMENTS.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = statements.get(&address) {
+        return known;
     }
-    let made = Arc::new(Statements::new(table));
-    Arc::clone(STATEMENTS.write().entry(address).or_insert(made))
+    drop(statements);
+    STATEMENTS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .entry(address)
+        .or_insert_with(|| Box::leak(Box::new(Statements::new(table))))
 }
 
 impl Statements {
     fn new(table: &'static TableDef) -> Self {
         let columns: Vec<_> = table.columns.iter().map(|column| column.name).collect();
-        let key = table.key_column().name;
         Self {
             table,
             insert: dml::insert(table.name, &columns),
             delete: dml::delete(table.name, &filter(table)),
-            by_key: dml::select(table.name, &columns, &[key]),
+            by_key: Arc::clone(&TableSql::of(table).by_key),
             updates: RwLock::default(),
         }
     }
@@ -56,16 +58,18 @@ impl Statements {
     /// Updates these columns of a row: their values, the next version if there is one, the key, and the version
     /// that was read.
     pub(crate) fn update(&self, columns: &[usize]) -> Arc<str> {
-        if let Some(known) = self.updates.read().get(columns) {
+        let updates = self.updates.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = updates.get(columns) {
             return Arc::clone(known);
         }
+        drop(updates);
         let table = self.table;
         let set: Vec<_> = (columns.iter().copied())
             .chain(table.version)
             .map(|column| table.columns[column].name)
             .collect();
         let text = dml::update(table.name, &set, &filter(table));
-        let mut updates = self.updates.write();
+        let mut updates = self.updates.write().unwrap_or_else(PoisonError::into_inner);
         if updates.len() < KEPT_UPDATES {
             updates.insert(columns.into(), Arc::clone(&text));
         }

@@ -5,7 +5,7 @@ use std::future::Future;
 use crate::{
     entity::{self, Entity},
     error::{Error, Result},
-    query::{entity_sql::EntitySql, run},
+    query::{run, table_sql::TableSql},
     sql::{Executor, Read, Statement},
     value::{ColumnType, Row},
 };
@@ -36,8 +36,8 @@ pub fn find<'c, E: Entity>(
 
 /// The read behind [`find`].
 pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
-    let rendered = EntitySql::of::<E>();
     let table = E::TABLE;
+    let rendered = TableSql::of(table);
     let key = key
         .encode()
         .map_err(|error| Error::value(table.name, table.key_column().name, &error))?;

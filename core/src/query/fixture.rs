@@ -175,7 +175,6 @@ pub(crate) fn memory(items: &[Item]) -> Memory {
 const fn column(name: &'static str, storage: Storage, nullable: bool) -> ColumnDef {
     ColumnDef {
         name,
-        field: name,
         storage,
         nullable,
         large: false,

@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, stream};
 use crate::{
     entity::Entity,
     error::{Error, ErrorKind, Result},
-    query::{Query, entity_sql::EntitySql, find::decode_row},
+    query::{Query, find::decode_row, table_sql::TableSql},
     sql::{Cost, Executor, Read, Rows, Select, Statement},
     value::{ColumnType, Row},
 };
@@ -69,16 +69,8 @@ impl<E: Entity> Query<E> {
     ///
     /// Nothing is changed; the answer is lost.
     pub fn one<'c>(self, executor: impl Executor<'c>) -> impl Future<Output = Result<E>> + Send {
-        let prepared = self.at_most(2).into_read();
-        let text = prepared
-            .as_ref()
-            .ok()
-            .map(|read| read.statement.text.clone());
-        read(executor, prepared, move |rows| {
-            let missing = || Error::new(ErrorKind::NotFound, "no row fulfils the conditions");
-            only(rows)
-                .and_then(|row| row.ok_or_else(missing))
-                .map_err(|error| located::<E>(error, text))
+        self.only(executor, |row| {
+            row.ok_or_else(|| Error::new(ErrorKind::NotFound, "no row fulfils the conditions"))
         })
     }
 
@@ -95,14 +87,7 @@ impl<E: Entity> Query<E> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<Option<E>>> + Send {
-        let prepared = self.at_most(2).into_read();
-        let text = prepared
-            .as_ref()
-            .ok()
-            .map(|read| read.statement.text.clone());
-        read(executor, prepared, move |rows| {
-            only(rows).map_err(|error| located::<E>(error, text))
-        })
+        self.only(executor, Ok)
     }
 
     /// Counts the rows: no more than `limit`, and without the first `offset`.
@@ -179,6 +164,26 @@ impl<E: Entity> Query<E> {
         })
     }
 
+    /// Reads at most one row, and makes something of it.
+    fn only<'c, R: Send>(
+        self,
+        executor: impl Executor<'c>,
+        finish: impl FnOnce(Option<E>) -> Result<R> + Send,
+    ) -> impl Future<Output = Result<R>> + Send {
+        let prepared = self.at_most(2).into_read();
+        let text = match &prepared {
+            Ok(read) => Arc::clone(&read.statement.text),
+            Err(_) => Arc::default(),
+        };
+        read(executor, prepared, move |rows| {
+            only(rows).and_then(finish).map_err(|error| {
+                error
+                    .with_table(E::TABLE.name)
+                    .with_statement(text.to_string())
+            })
+        })
+    }
+
     fn at_most(mut self, rows: u64) -> Self {
         self.limit = Some(self.limit.map_or(rows, |limit| limit.min(rows)));
         self
@@ -186,7 +191,7 @@ impl<E: Entity> Query<E> {
 
     fn into_select(self) -> Result<Select> {
         Ok(Select {
-            columns: EntitySql::of::<E>().columns.clone(),
+            columns: TableSql::of(E::TABLE).columns.clone(),
             table: E::TABLE.name,
             conditions: self.conditions?,
             order: self.order,
@@ -201,7 +206,7 @@ fn cost<E: Entity>(select: &Select) -> Cost {
     let few = select.limit.is_some_and(|limit| limit <= SMALL_LIMIT)
         || select.conditions.iter().any(|part| part.pins(key));
     if few {
-        EntitySql::of::<E>().row_cost
+        TableSql::of(E::TABLE).row_cost
     } else {
         Cost::Any
     }
@@ -222,14 +227,6 @@ pub(in crate::query) fn read<'c, T: Send + 'static, R: Send>(
             .map(|rows| rows.and_then(finish))
             .left_future(),
         Err(error) => future::ready(Err(error)).right_future(),
-    }
-}
-
-fn located<E: Entity>(error: Error, text: Option<Arc<str>>) -> Error {
-    let error = error.with_table(E::TABLE.name);
-    match text {
-        Some(text) => error.with_statement(text.to_string()),
-        None => error,
     }
 }
 

@@ -419,7 +419,6 @@ fn refused(tables: &[&'static TableDef], expected: &Expect) {
 fn table(name: &'static str, entity: &'static str, columns: &[&'static str]) -> &'static TableDef {
     let columns = columns.iter().enumerate().map(|(index, &name)| ColumnDef {
         name,
-        field: name,
         storage: Storage::Integer,
         nullable: false,
         large: false,

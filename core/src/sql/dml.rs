@@ -6,14 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use crate::sql::Identifier;
+use crate::sql::{ColumnList, Identifier};
 
 /// Inserts one row.
 pub(crate) fn insert(table: &str, columns: &[&str]) -> Arc<str> {
     written(|text| {
-        write!(text, "INSERT INTO {} (", Identifier(table))?;
-        list(text, columns)?;
-        text.push_str(") VALUES (");
+        let names = ColumnList::new(columns.iter().copied());
+        let names = names.as_sql();
+        write!(text, "INSERT INTO {} ({names}) VALUES (", Identifier(table))?;
         for number in 1..=columns.len() {
             let comma = if number > 1 { ", " } else { "" };
             write!(text, "{comma}?{number}")?;
@@ -41,28 +41,10 @@ pub(crate) fn delete(table: &str, filter: &[&str]) -> Arc<str> {
     })
 }
 
-/// Reads the columns of the row where those of `filter` are equal.
-pub(crate) fn select(table: &str, columns: &[&str], filter: &[&str]) -> Arc<str> {
-    written(|text| {
-        text.push_str("SELECT ");
-        list(text, columns)?;
-        write!(text, " FROM {} WHERE ", Identifier(table))?;
-        equal(text, filter, " AND ", 1)
-    })
-}
-
 fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> Arc<str> {
     let mut text = String::new();
     write(&mut text).expect("a String takes any text");
     text.into()
-}
-
-fn list(text: &mut String, columns: &[&str]) -> fmt::Result {
-    for (index, column) in columns.iter().enumerate() {
-        let comma = if index > 0 { ", " } else { "" };
-        write!(text, "{comma}{}", Identifier(column))?;
-    }
-    Ok(())
 }
 
 fn equal(text: &mut String, columns: &[&str], separator: &str, first: usize) -> fmt::Result {
@@ -82,7 +64,7 @@ fn equal(text: &mut String, columns: &[&str], separator: &str, first: usize) -> 
 mod tests {
     use expect_test::expect;
 
-    use crate::sql::dml::{delete, insert, select, update};
+    use crate::sql::dml::{delete, insert, update};
 
     #[test]
     fn names_are_quoted_and_placeholders_numbered() {
@@ -93,10 +75,5 @@ mod tests {
         ]]
         .assert_eq(&update("order", &["a", "version"], &["id", "version"]));
         expect![[r#"DELETE FROM "order" WHERE "id" = ?1"#]].assert_eq(&delete("order", &["id"]));
-        expect![[r#"SELECT "id", "a" FROM "order" WHERE "id" = ?1"#]].assert_eq(&select(
-            "order",
-            &["id", "a"],
-            &["id"],
-        ));
     }
 }

@@ -1,9 +1,8 @@
 //! A database in memory on which tests run what was rendered.
 
-use std::future::Future;
+use std::{future::Future, sync::Mutex};
 
 use futures_util::stream;
-use parking_lot::Mutex;
 use rusqlite::{
     Connection, params_from_iter,
     types::{ToSqlOutput, ValueRef as SqliteRef},
@@ -41,7 +40,7 @@ impl Memory {
     }
 
     pub(crate) fn run(&self, statement: &Statement) -> rusqlite::Result<Vec<Vec<Value>>> {
-        let connection = self.connection.lock();
+        let connection = self.connection.lock().unwrap();
         let mut prepared = connection.prepare(&statement.text)?;
         assert_eq!(prepared.parameter_count(), statement.args.len());
         let width = prepared.column_count();
@@ -70,12 +69,13 @@ impl Memory {
 
     /// The texts and costs of all reads so far.
     pub(crate) fn reads(&self) -> Vec<(String, Cost)> {
-        self.reads.lock().clone()
+        self.reads.lock().unwrap().clone()
     }
 
     fn items<T>(&self, read: &Read<T>) -> Result<Vec<T>> {
         self.reads
             .lock()
+            .unwrap()
             .push((read.statement.to_string(), read.cost));
         let rows = self.run(&read.statement).map_err(|error| {
             Error::new(ErrorKind::Statement, error.to_string())

@@ -244,7 +244,6 @@ fn demands(field: &Field, krate: &Path) -> TokenStream {
 fn column(field: &Field, krate: &Path) -> TokenStream {
     let (name, column_type) = (&field.column, field.column_type(krate));
     let (unique, index) = (field.unique, field.index);
-    let member = field.member.unraw().to_string();
     let check = option(field.check.as_ref());
     let default = option(field.default.as_ref());
     let references = option(field.references.as_ref().map(|it| reference(it, krate)));
@@ -255,7 +254,6 @@ fn column(field: &Field, krate: &Path) -> TokenStream {
     quote! {
         #krate::entity::ColumnDef {
             name: #name,
-            field: #member,
             storage: #storage,
             nullable: #nullable,
             large: #large,

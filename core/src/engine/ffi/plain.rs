@@ -33,3 +33,41 @@ impl Deref for PlainConnection {
         &self.connection
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rusqlite::Connection;
+
+    use crate::engine::{
+        ffi::{Hooks, PlainConnection},
+        hooks::Watch,
+    };
+
+    #[test]
+    fn rows_of_triggers_are_told_and_rows_without_a_rowid_are_not() {
+        let watch = Arc::new(Watch::default());
+        for table in ["plain", "trail", "bare"] {
+            watch.stamp(table, "seq");
+        }
+        let hooks = Hooks {
+            watch: Some(Arc::clone(&watch)),
+            ..Hooks::default()
+        };
+        let connection = PlainConnection::new(Connection::open_in_memory().unwrap(), hooks);
+        let statements = "CREATE TABLE plain (id INTEGER PRIMARY KEY);
+            CREATE TABLE trail (id INTEGER PRIMARY KEY);
+            CREATE TABLE bare (id INTEGER PRIMARY KEY) WITHOUT ROWID;
+            CREATE TRIGGER follow AFTER INSERT ON plain BEGIN INSERT INTO trail VALUES (7); END;
+            INSERT INTO plain VALUES (1);
+            INSERT INTO bare VALUES (2)";
+        connection.execute_batch(statements).unwrap();
+        let touched = watch.take_touched();
+        let touched: Vec<_> = touched
+            .iter()
+            .map(|rows| (&*rows.table, &rows.rowids[..]))
+            .collect();
+        assert_eq!(touched, [("plain", &[1][..]), ("trail", &[7])]);
+    }
+}

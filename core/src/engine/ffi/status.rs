@@ -60,3 +60,41 @@ pub(in crate::engine) fn strict_strings(connection: &Connection) -> bool {
         result == sqlite::SQLITE_OK
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use crate::engine::ffi::status::{data_version, has_deferred_violations};
+
+    #[test]
+    fn deferred_violations_are_known_before_commit() {
+        let connection = Connection::open_in_memory().unwrap();
+        let begin = "PRAGMA foreign_keys = ON;
+            CREATE TABLE parent (id INTEGER PRIMARY KEY);
+            CREATE TABLE child (parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+            BEGIN; SAVEPOINT one; INSERT INTO child VALUES (7); RELEASE one";
+        connection.execute_batch(begin).unwrap();
+        assert!(has_deferred_violations(&connection));
+        let mend = "INSERT INTO parent VALUES (7)";
+        connection.execute_batch(mend).unwrap();
+        assert!(!has_deferred_violations(&connection));
+    }
+
+    #[test]
+    fn the_data_version_moves_with_every_commit_that_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Connection::open(folder.path().join("file.db")).unwrap();
+        let (ours, other) = (open(), open());
+        let make = "PRAGMA journal_mode = WAL; CREATE TABLE t (a)";
+        ours.execute_batch(make).unwrap();
+        let before = data_version(&ours);
+        ours.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        let own = data_version(&ours);
+        assert_ne!(own, before);
+        other.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        assert_eq!(data_version(&ours), own, "it was not looked at yet");
+        ours.execute_batch("SELECT * FROM t").unwrap();
+        assert_ne!(data_version(&ours), own);
+    }
+}
