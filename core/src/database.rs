@@ -86,7 +86,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// Kind `Model` when the entities do not go together; `Statement` when SQLite does not accept a CHECK or
+    /// Kind `Model` when the entities do not go together, or a table that exists already cannot be given the commit
+    /// numbers that its entity asks for; `Statement` when SQLite does not accept a CHECK or
     /// DEFAULT; what a write can meet otherwise.
     ///
     /// # Cancel safety

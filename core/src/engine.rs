@@ -36,6 +36,7 @@ mod submission;
 mod threads;
 mod timer;
 mod transaction;
+mod wake;
 mod writer;
 
 pub use self::{
@@ -90,7 +91,7 @@ impl fmt::Debug for Engine {
 impl Engine {
     /// Opens a file, or joins the engine that has it open in this process.
     pub(crate) async fn open(path: PathBuf, options: Options) -> Result<Self> {
-        let core = on_thread(move || open::open_file(&path, options)).await?;
+        let core = on_thread(move || open::open_file(&path, &options)).await?;
         Ok(Self { core })
     }
 

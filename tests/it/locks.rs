@@ -448,3 +448,23 @@ async fn a_checkpoint_that_did_not_run_is_not_complete() {
     assert_eq!(other_program.join().unwrap(), 0);
     assert!(db.checkpoint().await.unwrap().is_complete());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_locked_holds_up_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let locked = folder.path().join("locked.db");
+    let other = rusqlite::Connection::open(&locked).unwrap();
+    other
+        .execute_batch("CREATE TABLE t (x); BEGIN EXCLUSIVE")
+        .unwrap();
+    let timeout = Duration::from_secs(4);
+    let waits = tokio::spawn(Database::builder(locked).busy_timeout(timeout).open());
+    let began = Instant::now();
+    for number in 0..20 {
+        let free = folder.path().join(format!("{number}.db"));
+        Database::open(free).await.unwrap();
+    }
+    assert!(began.elapsed() < timeout);
+    other.execute_batch("COMMIT").unwrap();
+    waits.await.unwrap().unwrap();
+}

@@ -93,6 +93,7 @@ impl Core {
         std::thread::Builder::new()
             .name("anabranch-writer".to_owned())
             .spawn(move || {
+                let _ends = EndsOnPanic(Arc::clone(&slot));
                 while let Some(task) = slot.next_on_thread() {
                     let Some(core) = core.upgrade() else { return };
                     if task.taken_over {
@@ -102,6 +103,17 @@ impl Core {
                 }
             })
             .map(drop)
+    }
+}
+
+/// Without its thread the slot is of no use: nothing would expire, and nothing wait for the disk.
+struct EndsOnPanic(Arc<Slot<Batch, Answer>>);
+
+impl Drop for EndsOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end(End::Poisoned);
+        }
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak, atomic::AtomicBool, atomic::Ordering},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -40,35 +43,81 @@ type FileId = PathBuf;
 
 /// The files that are open in this process.
 static OPEN: Mutex<Vec<(FileId, Weak<Core>)>> = Mutex::new(Vec::new());
+/// The paths that are being opened, and the bell for whoever waits for one of them.
+static OPENING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static OPENED: Condvar = Condvar::new();
 
 /// Opens a file, or joins the engine that has it open. Blocks.
-pub(in crate::engine) fn open_file(path: &Path, options: Options) -> Result<Arc<Core>> {
+pub(in crate::engine) fn open_file(path: &Path, options: &Options) -> Result<Arc<Core>> {
     options.check()?;
     check_version(rusqlite::version_number())?;
-    let path = check_path(path, &options)?;
-    // One at a time: two that open one new file must end up with one engine.
+    let path = check_path(path, options)?;
+    // One at a time: two that open one new file must end up with one engine. Other files do not wait for it.
+    let opening = Opening::of(&path);
+    if path.exists()
+        && let Some(core) = find(&path)?
+    {
+        return joined(core, options);
+    }
+    let location = Location {
+        path,
+        _temporary: None,
+    };
+    let core = start(location, options.clone())?;
+    // By a hard link it may have been opened meanwhile.
+    if let Some(other) = find(&core.location.path)? {
+        return joined(other, options);
+    }
+    let id = file_id(&core.location.path)?;
+    open_files().push((id, Arc::downgrade(&core)));
+    drop(opening);
+    Ok(core)
+}
+
+/// The engine that has the file open, if it is what was asked for.
+fn joined(core: Arc<Core>, options: &Options) -> Result<Arc<Core>> {
+    if core.options == *options {
+        return Ok(core);
+    }
+    Err(Error::new(
+        ErrorKind::Options,
+        "the file is open in this process with other options: open it once, and clone the handle",
+    ))
+}
+
+fn open_files() -> MutexGuard<'static, Vec<(FileId, Weak<Core>)>> {
     let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     files.retain(|(_, core)| core.strong_count() > 0);
-    if path.exists()
-        && let Some(core) = find(&files, &path)?
-    {
-        if core.options == options {
-            return Ok(core);
+    files
+}
+
+/// A path that is being opened; whoever opens it too waits until that is over.
+struct Opening(PathBuf);
+
+impl Opening {
+    fn of(path: &Path) -> Self {
+        // Of a file that does not exist yet the folder at least has one spelling.
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        let spelled = match (path.canonicalize(), folder, path.file_name()) {
+            (Ok(path), _, _) => path,
+            (Err(_), Some(folder), Some(name)) => folder.join(name),
+            _ => path.to_owned(),
+        };
+        let mut opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        while opening.contains(&spelled) {
+            opening = OPENED.wait(opening).unwrap_or_else(PoisonError::into_inner);
         }
-        return Err(Error::new(
-            ErrorKind::Options,
-            "the file is open in this process with other options: open it once, and clone the handle",
-        ));
+        opening.push(spelled.clone());
+        Self(spelled)
     }
-    let core = start(
-        Location {
-            path,
-            _temporary: None,
-        },
-        options,
-    )?;
-    files.push((file_id(&core.location.path)?, Arc::downgrade(&core)));
-    Ok(core)
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        let mut opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        opening.retain(|path| *path != self.0);
+        OPENED.notify_all();
+    }
 }
 
 /// Opens a file of its own that is removed when it is closed. Blocks.
@@ -92,9 +141,9 @@ pub(in crate::engine) fn open_temporary(options: Options) -> Result<Arc<Core>> {
     )
 }
 
-fn find(files: &[(FileId, Weak<Core>)], path: &Path) -> Result<Option<Arc<Core>>> {
+fn find(path: &Path) -> Result<Option<Arc<Core>>> {
     let id = file_id(path)?;
-    Ok(files
+    Ok(open_files()
         .iter()
         .filter(|(known, _)| *known == id)
         .filter_map(|(_, core)| core.upgrade())

@@ -15,6 +15,7 @@ use crate::{
         ffi::{PlainConnection, is_reading},
         hooks::Progress,
         timer,
+        wake::wake,
     },
     error::{Error, ErrorKind, Result},
 };
@@ -182,7 +183,7 @@ impl Pool {
                 };
                 drop(state);
                 if let Some(waker) = waker {
-                    waker.wake();
+                    wake(waker);
                 }
             }
             None => state.idle.push(reader),
@@ -205,7 +206,7 @@ impl Pool {
                 place.1.take()
             };
             if let Some(waker) = waker {
-                waker.wake();
+                wake(waker);
             }
         }
     }

@@ -49,6 +49,8 @@ use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(test))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 
+use crate::engine::wake::wake;
+
 /// How long a granted owner may take to come before the thread runs its unit.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// How often the thread looks around while anything is queued.
@@ -553,7 +555,7 @@ impl<U, A> Drop for Locked<'_, U, A> {
         };
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(wake);
     }
 }
 
@@ -649,9 +651,7 @@ impl<U, A> Ticket<U, A> {
     }
 
     fn answer(&self, answer: Result<A, Unserved>) {
-        if let Some(waker) = self.keep(answer) {
-            waker.wake();
-        }
+        self.keep(answer).map(wake).unwrap_or_default();
     }
 
     /// Keeps the answer for the owner, who is then to be woken.

@@ -12,6 +12,8 @@ use std::{
     time::Instant,
 };
 
+use crate::engine::wake::wake;
+
 /// So many deadlines are not worth tidying.
 const FEW: usize = 64;
 
@@ -134,7 +136,7 @@ impl Timer {
             }
             if !due.is_empty() {
                 drop(state);
-                due.into_iter().for_each(Waker::wake);
+                due.into_iter().for_each(wake);
                 state = self.lock();
                 continue;
             }
