@@ -42,14 +42,18 @@ mod tests {
 
     use crate::engine::{
         ffi::{Hooks, PlainConnection},
-        hooks::Watch,
+        hooks::{StampedBy, Watch},
     };
 
     #[test]
     fn rows_of_triggers_are_told_and_rows_without_a_rowid_are_not() {
         let watch = Arc::new(Watch::default());
         for table in ["plain", "trail", "bare"] {
-            watch.stamp(table, "seq");
+            let by = StampedBy {
+                column: "seq".into(),
+                rowid: "id".into(),
+            };
+            watch.stamp(table, by);
         }
         let hooks = Hooks {
             watch: Some(Arc::clone(&watch)),
