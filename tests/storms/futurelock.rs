@@ -115,7 +115,12 @@ async fn a_query_that_is_polled_once_and_held_stops_nobody() {
             .await
             .unwrap();
         db.create_tables::<(Order, Line)>().await.unwrap();
-        write_order(&db, 0, 0).await.unwrap();
+        // More rows than a stream reads ahead, so that it keeps the connection.
+        let mut ctx = db.context();
+        for serial in 0..2000 {
+            add_order(&mut ctx, 0, serial, 0);
+        }
+        ctx.save_changes().await.unwrap();
         let mut stream = Order::query().stream(&db);
         assert!(stream.next().await.unwrap().is_ok());
         let mut held = pin!(Order::query().count(&db));
@@ -125,9 +130,9 @@ async fn a_query_that_is_polled_once_and_held_stops_nobody() {
         drop(stream);
         for query in [next.as_mut(), pin!(Order::query().count(&db))] {
             let counted = tokio::time::timeout(Duration::from_secs(10), query).await;
-            assert_eq!(counted.expect("a query is stopped").unwrap(), 1);
+            assert_eq!(counted.expect("a query is stopped").unwrap(), 2000);
         }
-        assert_eq!(held.await.unwrap(), 1);
+        assert_eq!(held.await.unwrap(), 2000);
         db.close().await.unwrap();
     }
 }

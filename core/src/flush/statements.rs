@@ -1,9 +1,9 @@
 //! The statements of each table, made once a process.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     ptr,
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use crate::{entity::TableDef, query::TableSql, sql::dml};
@@ -12,8 +12,7 @@ use crate::{entity::TableDef, query::TableSql, sql::dml};
 const KEPT_UPDATES: usize = 256;
 
 /// By the definition's address, as in [`TableSql`]; the entries stay for good.
-static STATEMENTS: LazyLock<RwLock<HashMap<usize, &'static Statements>>> =
-    LazyLock::new(RwLock::default);
+static STATEMENTS: RwLock<BTreeMap<usize, &'static Statements>> = RwLock::new(BTreeMap::new());
 
 /// The statements of one table.
 #[derive(Debug)]

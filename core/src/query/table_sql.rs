@@ -1,9 +1,9 @@
 //! What is rendered once for each table, and then only looked up.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     ptr,
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use crate::{
@@ -24,8 +24,7 @@ pub(crate) struct TableSql {
 }
 
 /// By the definition's address. Tables are as many as a program declares, so the entries stay for good.
-static RENDERED: LazyLock<RwLock<HashMap<usize, &'static TableSql>>> =
-    LazyLock::new(RwLock::default);
+static RENDERED: RwLock<BTreeMap<usize, &'static TableSql>> = RwLock::new(BTreeMap::new());
 
 impl TableSql {
     pub(crate) fn of(table: &'static TableDef) -> &'static Self {
