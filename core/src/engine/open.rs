@@ -334,28 +334,7 @@ fn reader(path: &Path, options: &Options) -> Result<Reader> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use crate::{
-        engine::{
-            open::{check_version, open_file},
-            options::Options,
-            slot::End,
-        },
-        error::ErrorKind,
-    };
-
-    #[test]
-    fn a_file_whose_writer_failed_is_opened_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.db");
-        let options = Options::default();
-        let open = || open_file(&path, &options).unwrap();
-        let first = open();
-        assert!(Arc::ptr_eq(&first, &open()));
-        first.slot.end(End::Poisoned);
-        assert!(!Arc::ptr_eq(&first, &open()));
-    }
+    use crate::{engine::open::check_version, error::ErrorKind};
 
     #[test]
     fn an_old_sqlite_is_refused_with_the_reason() {

@@ -11,7 +11,7 @@ use shuttle::sync::Mutex;
 #[cfg(not(test))]
 use std::sync::Mutex;
 
-use crate::engine::slot::label::Unserved;
+use crate::engine::{slot::label::Unserved, wake::wake};
 
 /// An owner's place in the queue, and later its answer.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl<U, A> Ticket<U, A> {
     /// Answers the owner, and wakes it.
     pub(super) fn answer(&self, answer: Result<A, Unserved>) {
         if let Some(waker) = self.put_answer(answer) {
-            waker.wake();
+            wake(waker);
         }
     }
 
