@@ -361,7 +361,10 @@ impl Storm {
         };
         let outcome = match self.random.below(5) {
             0 => {
-                let touch = sqlx::query("UPDATE orders SET lines = lines WHERE id < 100");
+                // Its own rows: those of others would get another commit number between a save and the look at it.
+                let touch =
+                    sqlx::query("UPDATE orders SET lines = lines WHERE task = ? AND id < 100")
+                        .bind(self.task);
                 let touched = self.hurry(touch.execute(&mut *tx)).await;
                 touched.map(|touched| touched.map(drop).map_err(Error::from))
             }
