@@ -44,6 +44,11 @@
 //! * an added entity that is removed now is deleted by the next save if its insert was committed, and else forgotten;
 //! * what is detached or cleared now is gone from the context, whatever becomes of the plan.
 //!
+//! # What the database does by itself
+//!
+//! A tracked row that goes away by a cascade in the database stays in the context as it was; changing and saving it
+//! is a conflict then, of a row that is gone. Two rows that swap a unique value in one save get the database's `Unique`.
+//!
 //! # Inside a transaction
 //!
 //! A context that is bound to a transaction saves into it at once: all of a save or nothing, and the
@@ -140,7 +145,8 @@ impl<'t> Context<'t> {
     /// # Cancel safety
     ///
     /// Dropped, it tracks nothing.
-    pub async fn find<E: Entity>(&mut self, key: E::Key) -> Result<Option<Tracked<E>>> {
+    pub async fn find<E: Entity>(&mut self, key: impl Into<E::Key>) -> Result<Option<Tracked<E>>> {
+        let key = key.into();
         self.settle_abandoned().await?;
         if let Some(known) = self.tracker.lookup(&key) {
             return Ok(known);

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     context::Context,
-    engine::{Checkpoint, Engine, Transaction, TransactionGuard},
+    engine::{Checkpoint, Engine, ExpectedColumn, Transaction, TransactionGuard},
     entity::{EntityTypes, TableDef},
     error::Result,
     observe::{Holder, Statistics},
@@ -105,7 +105,11 @@ impl Database {
         let mut tables = Vec::new();
         T::collect(&mut tables);
         self.engine
-            .define(schema::create_tables(&tables)?, stamped(&tables))
+            .define(
+                schema::create_tables(&tables)?,
+                expected(&tables),
+                stamped(&tables),
+            )
             .await
     }
 
@@ -134,7 +138,8 @@ impl Database {
     /// Runs `body` in an exclusive write transaction: committed when it returns `Ok`, rolled back otherwise.
     ///
     /// The transaction waits for its turn in the writer's queue, and no other write runs until it has ended: keep it
-    /// short, and await nothing slow in it. The error of `body` is returned as it is; wrap one of your own in
+    /// short, and await nothing slow in it. Reads on the database itself see what was committed before; those on
+    /// `&mut *tx` see what the transaction did. The error of `body` is returned as it is; wrap one of your own in
     /// [`Error::application`](crate::error::Error::application).
     ///
     /// # Errors
@@ -245,6 +250,18 @@ impl Database {
     pub fn path(&self) -> &Path {
         self.engine.path()
     }
+}
+
+/// What has to be in the file for these.
+fn expected(tables: &[&'static TableDef]) -> Vec<ExpectedColumn> {
+    let columns = |table: &'static TableDef| {
+        table.columns.iter().map(|column| ExpectedColumn {
+            table: table.name,
+            name: column.name,
+            refers_to: column.references.map(|reference| (reference.table)().name),
+        })
+    };
+    tables.iter().flat_map(|table| columns(table)).collect()
 }
 
 /// The stamped tables among these, and their columns.

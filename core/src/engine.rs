@@ -19,6 +19,7 @@ mod busy;
 mod checkpoint;
 mod connection;
 mod core;
+mod expected;
 mod ffi;
 mod gate;
 mod hooks;
@@ -45,6 +46,7 @@ pub use self::{
     transaction::{Transaction, TransactionGuard},
 };
 pub(crate) use self::{
+    expected::ExpectedColumn,
     options::Options,
     submission::{Outcome, Submission},
 };
@@ -142,6 +144,7 @@ impl Engine {
     pub(crate) async fn define(
         &self,
         statements: Vec<String>,
+        expected: Vec<ExpectedColumn>,
         stamped: Vec<(&'static str, &'static str)>,
     ) -> Result<()> {
         self.maintain("a change of tables", move |writer, core| {
@@ -152,6 +155,9 @@ impl Engine {
                         .connection()
                         .execute_batch(statement)
                         .map_err(|error| from_rusqlite(error).with_statement(statement.clone()))?;
+                }
+                for column in &expected {
+                    column.check(writer.connection())?;
                 }
                 for (table, column) in &stamped {
                     stamp::register(writer.connection(), table, column)?;
@@ -181,7 +187,7 @@ impl Engine {
             .iter()
             .flat_map(|(table, column)| stamp::triggers(table, column))
             .collect();
-        self.define(triggers, stamped).await
+        self.define(triggers, Vec::new(), stamped).await
     }
 
     /// Rebuilds the file without its free pages.

@@ -17,7 +17,7 @@ pub use self::{
 };
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Conflict, Error, ErrorKind},
     value::{PrimaryKey, Row, Value, ValueError, ValueRef},
 };
 
@@ -77,6 +77,20 @@ pub fn decode<E: Entity, R: Row + ?Sized>(row: &R) -> Result<E, Error> {
             Err(_) => failed,
         }
     })
+}
+
+impl Conflict {
+    /// The entity as the database holds it now; `None` when the row is gone, or of another entity.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`ErrorKind::Decode`] when a stored value does not fit its field.
+    pub fn database_as<E: Entity>(&self) -> Result<Option<E>, Error> {
+        match &self.database {
+            Some(values) if self.table == E::TABLE.name => decode(&values[..]).map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// The values of all columns, in the table's order.

@@ -206,10 +206,19 @@ impl Error {
     pub fn conflict(conflicts: Vec<Conflict>) -> Self {
         let message = match &conflicts[..] {
             [one] if one.database.is_none() => {
-                format!("{} was deleted by another save", one.entity)
+                format!(
+                    "{} was deleted by another save, or by a cascade: conflicts() has the values that were to be saved",
+                    one.entity
+                )
             }
-            [one] => format!("{} was changed by another save", one.entity),
-            more => format!("{} entities were changed by other saves", more.len()),
+            [one] => format!(
+                "{} was changed by another save: conflicts() has the original, current and database values; load it anew in a fresh context and apply the change again",
+                one.entity
+            ),
+            more => format!(
+                "{} entities were changed by other saves: see conflicts()",
+                more.len()
+            ),
         };
         let first = conflicts.first();
         let (table, key) = (

@@ -88,8 +88,13 @@
 //! ctx[tea].item = "black tea".into();
 //! let error = ctx.save_changes().await.unwrap_err();
 //! assert!(error.is_conflict());
-//! let lost = &error.conflicts()[0];
-//! assert!(lost.database.is_some(), "original, current and the database's values are here");
+//! let lost = &error.conflicts()[0]; // the original, the current and the database's values
+//! let theirs: Order = lost.database_as()?.expect("it is still there");
+//! // Saving again would meet the same conflict. Go on from what is there now, and change that:
+//! ctx.detach(tea);
+//! let tea = ctx.attach(theirs)?;
+//! ctx[tea].item = "black tea".into();
+//! ctx.save_changes().await?;
 //! # Ok(()) }
 //! ```
 //!
@@ -147,6 +152,26 @@
 //! # Ok(()) }
 //! ```
 //!
+//! A context borrows its transaction: `ctx.transaction()` gives it back for raw queries in between. An error of your own
+//! is wrapped to pass through, and comes out as it went in:
+//!
+//! ```
+//! # use anabranch::prelude::*;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> anabranch::error::Result<()> {
+//! # let db = Database::temporary().await?;
+//! let error = db
+//!     .write(async |_tx| {
+//!         let parsed: i64 = "twelve".parse().map_err(Error::application)?;
+//!         Ok(parsed)
+//!     })
+//!     .await
+//!     .unwrap_err();
+//! let parse: std::num::ParseIntError = error.into_application()?;
+//! # drop(parse);
+//! # Ok(()) }
+//! ```
+//!
 //! # Errors
 //!
 //! There is one [`Error`](error::Error), and its [`kind`](error::Error::kind) is what an application matches on:
@@ -156,7 +181,7 @@
 //! # Where statements run
 //!
 //! What is short runs on the task that asks: a read by key takes some microseconds, less than a switch of threads. It
-//! runs under a budget, and moves to a thread when it exceeds it. Saves that wait at the same time are applied together
+//! runs under a budget, and moves to a thread when it exceeds it. Entities with bytes or JSON are read on threads always. Saves that wait at the same time are applied together
 //! by whichever task finds the writer free. On a current-thread runtime this means that a save of somebody else may run
 //! during a poll of yours; [`Execution::Threaded`](engine::Execution::Threaded) moves everything off the runtime's threads.
 

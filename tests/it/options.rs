@@ -198,7 +198,7 @@ async fn a_file_that_is_open_takes_no_other_options() {
     let first = Database::builder(&path).readers(2).open().await.unwrap();
     let error = Database::open(&path).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Options);
-    assert!(error.to_string().contains("other options"), "{error}");
+    assert!(error.to_string().contains("another readers"), "{error}");
     Database::builder(&path).readers(2).open().await.unwrap();
     first.close().await.unwrap();
     // Once it is closed, others may be chosen.

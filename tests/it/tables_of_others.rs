@@ -429,3 +429,69 @@ async fn a_schema_that_changes_under_prepared_statements_is_followed() {
     other.execute_batch("DROP TABLE items").unwrap();
     assert_eq!(change("g").await.unwrap_err().kind(), ErrorKind::Statement);
 }
+
+/// `IF NOT EXISTS` passed over it, and the first query failed with a hint about string literals.
+#[tokio::test]
+async fn a_table_that_lacks_a_column_is_told_when_tables_are_made() {
+    let db = with("CREATE TABLE items (id INTEGER PRIMARY KEY)").await;
+    let error = db.create_tables::<Item>().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Model);
+    assert_eq!(
+        (error.table(), error.column()),
+        (Some("items"), Some("name"))
+    );
+}
+
+#[derive(Debug, Entity)]
+#[entity(table = "parts")]
+struct Part {
+    #[entity(id)]
+    id: i64,
+    #[entity(references = Item)]
+    item: i64,
+}
+
+#[tokio::test]
+async fn a_reference_to_a_table_that_is_missing_is_told_when_tables_are_made() {
+    let db = Database::temporary().await.unwrap();
+    let error = db.create_tables::<Part>().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Model);
+    assert!(error.to_string().contains("items"), "{error}");
+    db.create_tables::<(Part, Item)>().await.unwrap();
+    db.create_tables::<Part>().await.unwrap();
+}
+
+#[tokio::test]
+async fn other_programs_stamp_through_triggers() {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<Stamp>().await.unwrap();
+    db.stamp_foreign_writes::<Stamp>().await.unwrap();
+    db.stamp_foreign_writes::<Stamp>().await.unwrap();
+    let ours = |name: &str| Stamp {
+        id: 0,
+        name: name.to_owned(),
+        seq: CommitSeq::default(),
+    };
+    let mut ctx = db.context();
+    let first = ctx.add(ours("first"));
+    ctx.save_changes().await.unwrap();
+    let foreign = Connection::open(db.path()).unwrap();
+    foreign
+        .execute_batch("INSERT INTO stamps (name, seq) VALUES ('foreign', 0)")
+        .unwrap();
+    foreign
+        .execute_batch("UPDATE stamps SET name = 'changed' WHERE name = 'first'")
+        .unwrap();
+    let last = ctx.add(ours("last"));
+    let saved = ctx.save_changes().await.unwrap();
+    assert_eq!(saved.commit_seq, Some(ctx[last].seq));
+    let rows = Stamp::query()
+        .order_by(Stamp::SEQ.asc())
+        .all(&db)
+        .await
+        .unwrap();
+    let names: Vec<_> = rows.iter().map(|row| &*row.name).collect();
+    assert_eq!(names, ["foreign", "changed", "last"]);
+    assert!(rows.is_sorted_by(|one, next| one.seq < next.seq));
+    assert!(rows[0].seq > ctx[first].seq);
+}

@@ -250,3 +250,27 @@ async fn a_failed_save_in_a_transaction_leaves_what_was_there_before() {
         assert_eq!(all[0].text, "first");
     }
 }
+
+/// sqlx ends the stream after an error, and whoever only counts ends took it for one that went well.
+#[tokio::test]
+async fn nothing_runs_outside_when_a_stream_is_polled_past_its_error() {
+    for mode in Mode::ALL {
+        let db = mode.temporary().await;
+        db.create_tables::<Note>().await.unwrap();
+        execute(&db, "INSERT INTO note (id, text) VALUES (1, 'there')").await;
+        let mut tx = db.begin().await.unwrap();
+        {
+            let again = sqlx::query("INSERT OR ROLLBACK INTO note (id, text) VALUES (1, 'again')");
+            let mut steps = again.fetch(&mut *tx);
+            assert!(steps.try_next().await.is_err());
+            assert!(steps.try_next().await.unwrap().is_none());
+        }
+        let outside = sqlx::query("INSERT INTO note (text) VALUES ('outside')");
+        assert!(outside.execute(&mut *tx).await.is_err());
+        assert_eq!(
+            tx.commit().await.unwrap_err().kind(),
+            ErrorKind::TransactionEnded
+        );
+        assert_eq!(Note::query().count(&db).await.unwrap(), 1, "{mode:?}");
+    }
+}

@@ -81,7 +81,10 @@ fn joined(core: Arc<Core>, options: &Options) -> Result<Arc<Core>> {
     }
     Err(Error::new(
         ErrorKind::Options,
-        "the file is open in this process with other options: open it once, and clone the handle",
+        format!(
+            "the file is open in this process with another {}: open it once, and clone the handle",
+            core.options.differences(options).join(", ")
+        ),
     ))
 }
 

@@ -117,6 +117,54 @@ impl Default for Options {
 const MOST_QUEUED: usize = 1_000_000_000;
 
 impl Options {
+    /// The names of the options in which these differ.
+    pub(in crate::engine) fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let Self {
+            create,
+            synchronous,
+            busy_timeout,
+            queue_timeout,
+            wal_autocheckpoint,
+            journal_size_limit,
+            write_queue_capacity,
+            cache_size,
+            mmap_size,
+            temp_store,
+            page_size,
+            auto_vacuum,
+            readers,
+            execution,
+        } = self;
+        [
+            ("create", *create != other.create),
+            ("synchronous", *synchronous != other.synchronous),
+            ("busy_timeout", *busy_timeout != other.busy_timeout),
+            ("queue_timeout", *queue_timeout != other.queue_timeout),
+            (
+                "wal_autocheckpoint",
+                *wal_autocheckpoint != other.wal_autocheckpoint,
+            ),
+            (
+                "journal_size_limit",
+                *journal_size_limit != other.journal_size_limit,
+            ),
+            (
+                "write_queue_capacity",
+                *write_queue_capacity != other.write_queue_capacity,
+            ),
+            ("cache_size", *cache_size != other.cache_size),
+            ("mmap_size", *mmap_size != other.mmap_size),
+            ("temp_store", *temp_store != other.temp_store),
+            ("page_size", *page_size != other.page_size),
+            ("auto_vacuum", *auto_vacuum != other.auto_vacuum),
+            ("readers", *readers != other.readers),
+            ("execution", *execution != other.execution),
+        ]
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
+    }
+
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
         let millis = i32::MAX.unsigned_abs().into();

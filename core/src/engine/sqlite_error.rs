@@ -46,6 +46,9 @@ fn advice(kind: ErrorKind) -> Option<&'static str> {
         ErrorKind::BusySnapshot => {
             "another commit came between this transaction's read and its write; run it again from its start"
         }
+        ErrorKind::ForeignKey => {
+            "a reference points at no row, or other rows still refer to the one that is deleted"
+        }
         ErrorKind::Full => "the disk is full: nothing was written; make room and try again",
         ErrorKind::ReadOnly => "the database can only be read",
         ErrorKind::Corrupt => "the file is damaged: stop writing, and restore a backup",
@@ -65,6 +68,9 @@ pub(in crate::engine) fn from_code(code: i32, message: &str) -> Error {
     let kind = kind(code);
     let text = match advice(kind) {
         Some(advice) => Cow::Borrowed(advice),
+        None if message.starts_with("no such table") => {
+            Cow::Owned(format!("{message}: was it made, with create_tables?"))
+        }
         None => Cow::Owned(message.to_owned()),
     };
     let error = Error::new(kind, text).with_code(code);
