@@ -36,7 +36,7 @@ use std::{fmt, marker::PhantomData};
 
 use crate::{
     entity::Entity,
-    query::condition::InvalidOperand,
+    query::condition::Invalid,
     sql::{OrderTerm, Predicate},
 };
 
@@ -44,7 +44,7 @@ use crate::{
 /// to be run more than once.
 #[must_use = "a query does nothing until it is run"]
 pub struct Query<E> {
-    conditions: Result<Vec<Predicate>, InvalidOperand>,
+    conditions: Result<Vec<Predicate>, Invalid>,
     order: Vec<OrderTerm>,
     limit: Option<u64>,
     offset: u64,

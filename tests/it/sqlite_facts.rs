@@ -222,3 +222,18 @@ fn a_parameter_without_a_value_is_null() {
     let mut rows = statement.raw_query();
     assert!(rows.next().unwrap().unwrap().get::<_, bool>(0).unwrap());
 }
+
+#[test]
+fn a_negative_zero_loses_its_sign() {
+    let connection = Connection::open_in_memory().unwrap();
+    connection
+        .execute_batch("CREATE TABLE t (a REAL) STRICT")
+        .unwrap();
+    connection
+        .execute("INSERT INTO t VALUES (?1)", [-0.0_f64])
+        .unwrap();
+    let stored: f64 = connection
+        .query_row("SELECT a FROM t", [], |row| row.get(0))
+        .unwrap();
+    assert!(stored == 0.0 && stored.is_sign_positive());
+}

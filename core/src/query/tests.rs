@@ -355,6 +355,27 @@ async fn conditions_may_be_thousands() {
 }
 
 #[tokio::test]
+async fn conditions_that_alternate_are_asked_up_to_a_depth_and_refused_beyond() {
+    let memory = memory(&named(&["a", "b", "c"]));
+    let alternating = |levels: i64| {
+        (2..levels).fold(Item::ID.eq(1), |condition, id| {
+            if id % 2 == 0 {
+                condition.and(Item::ID.ne(id))
+            } else {
+                condition.or(Item::ID.eq(id + 1_000))
+            }
+        })
+    };
+    assert_eq!(ids(&memory, alternating(250)).await, [1]);
+    let error = Query::<Item>::new()
+        .filter(alternating(20_000))
+        .count(&memory)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooBig);
+}
+
+#[tokio::test]
 async fn a_window_without_a_limit_is_valid() {
     let memory = memory(&named(&["a", "b", "c", "d"]));
     let query = Query::<Item>::new().order_by(Item::ID.desc()).offset(3);
