@@ -1,8 +1,9 @@
 //! Waiting for another process to let go of SQLite's write lock.
 //!
-//! Not by SQLite's busy handler: it sleeps for longer and longer, so that a process that writes back to back is always
-//! there first (measured: a thousand commits of it for each of ours). The gap between two of its commits is a few
-//! microseconds; what hits it is to look often, and not in step. A holder that stays is looked for less often.
+//! Not by SQLite's busy handler: it sleeps for longer and longer, up to a tenth of a second. The gap between two commits
+//! of a process that writes back to back is short; what hits it is to look often, and not in step. Measured beside such
+//! a process, for five seconds: with 2 ms between two looks 1,168 commits of ours against 16,557, with [`SHORT`] 1,964
+//! against 6,142. A holder that stays is looked for less often.
 
 use std::{
     hash::{BuildHasher, RandomState},
