@@ -8,10 +8,13 @@ use std::{
 };
 
 use anabranch::prelude::*;
-use anabranch_tests::load::{Line, Order, add_order, check_file, plainly};
+use anabranch_tests::{
+    Mode,
+    load::{Line, Order, add_order, check_file, plainly},
+};
 use tokio::task::yield_now;
 
-use crate::{MODES, poll_once};
+use crate::poll_once;
 
 /// Polls so many times, or for so long, and drops.
 async fn polled<F: Future>(future: F, polls: u32, time: Duration) -> Option<F::Output> {
@@ -41,13 +44,11 @@ async fn save_one(db: &Database, serial: i64) -> Result<(), Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opening_and_making_tables_can_be_dropped() {
-    for (execution, synchronous) in MODES {
+    for mode in Mode::ALL {
         let folder = tempfile::tempdir().unwrap();
         for (polls, time) in hurries() {
             let file = folder.path().join(format!("{polls}.db"));
-            let builder = Database::builder(&file)
-                .execution(execution)
-                .synchronous(synchronous);
+            let builder = mode.set(Database::builder(&file));
             drop(polled(builder.clone().open(), polls, time).await);
             let db = builder.open().await.unwrap();
             drop(polled(db.create_tables::<(Order, Line)>(), polls, time).await);
@@ -62,13 +63,11 @@ async fn opening_and_making_tables_can_be_dropped() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_can_be_dropped() {
-    for (execution, synchronous) in MODES {
+    for mode in Mode::ALL {
         let folder = tempfile::tempdir().unwrap();
         for (polls, time) in hurries() {
             let file = folder.path().join(format!("{polls}.db"));
-            let builder = Database::builder(&file)
-                .execution(execution)
-                .synchronous(synchronous);
+            let builder = mode.set(Database::builder(&file));
             let db = builder.clone().open().await.unwrap();
             db.create_tables::<(Order, Line)>().await.unwrap();
             save_one(&db, 0).await.unwrap();

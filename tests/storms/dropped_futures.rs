@@ -17,13 +17,14 @@ use std::{
 
 use anabranch::prelude::*;
 use anabranch_tests::{
+    Mode,
     load::{Line, Order, add_line, add_order, check_file, plainly, write_order},
     random::{Random, is_long},
 };
 use futures_util::StreamExt;
 use tokio::task::{JoinSet, yield_now};
 
-use crate::{MODES, poll_once};
+use crate::poll_once;
 
 /// Within this the writer and the readers answer, whatever was dropped before.
 const PROMPT: Duration = Duration::from_secs(10);
@@ -49,28 +50,22 @@ struct Storm {
 fn dropped_futures_leave_no_trace() {
     let mut random = Random::seeded("dropped futures");
     let drops = if is_long() { 100_000 } else { 10_000 };
-    for (execution, synchronous) in MODES {
+    for mode in Mode::ALL {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
         let began = Instant::now();
-        runtime.block_on(storm(execution, synchronous, drops, random.branch()));
-        eprintln!(
-            "{execution:?}, {synchronous:?}: {drops} in {:?}",
-            began.elapsed()
-        );
+        runtime.block_on(storm(mode, drops, random.branch()));
+        eprintln!("{mode:?}: {drops} in {:?}", began.elapsed());
     }
 }
 
-async fn storm(execution: Execution, synchronous: Synchronous, drops: u64, mut random: Random) {
+async fn storm(mode: Mode, drops: u64, mut random: Random) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("orders.db");
-    let builder = Database::builder(&file)
-        .execution(execution)
-        .synchronous(synchronous)
-        .readers(4);
+    let builder = mode.set(Database::builder(&file)).readers(4);
     let db = builder.clone().open().await.unwrap();
     db.create_tables::<(Order, Line)>().await.unwrap();
     let counted = Arc::new(AtomicU64::new(0));

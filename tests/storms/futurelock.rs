@@ -8,15 +8,17 @@ use std::{
 };
 
 use anabranch::prelude::*;
-use anabranch_tests::load::{Line, Order, add_order, write_order};
+use anabranch_tests::{
+    Mode,
+    load::{Line, Order, add_order, write_order},
+};
 use futures_util::StreamExt;
 
-use crate::{MODES, poll_once};
+use crate::poll_once;
 
-async fn database(execution: Execution, synchronous: Synchronous) -> Database {
-    let db = Database::builder("")
-        .execution(execution)
-        .synchronous(synchronous)
+async fn database(mode: Mode) -> Database {
+    let db = mode
+        .set(Database::builder(""))
         .open_temporary()
         .await
         .unwrap();
@@ -39,9 +41,9 @@ async fn others_go_on(db: &Database, serial: i64) {
 
 #[tokio::test]
 async fn a_save_that_is_polled_once_and_held_stops_nobody() {
-    for (execution, synchronous) in MODES {
+    for mode in Mode::ALL {
         for polls in 1..4 {
-            let db = database(execution, synchronous).await;
+            let db = database(mode).await;
             let mut ctx = db.context();
             add_order(&mut ctx, 0, 0, 3);
             // The queue is held, so that the save waits in it whatever the mode.
@@ -68,7 +70,7 @@ async fn a_save_that_is_polled_once_and_held_stops_nobody() {
 /// Only the thread can run it: its owner was granted the lead, and sleeps on it.
 #[tokio::test]
 async fn the_thread_takes_over_what_its_owner_leaves_lying() {
-    let db = database(Execution::Inline, Synchronous::Normal).await;
+    let db = database(Mode::Inline).await;
     let mut ctx = db.context();
     add_order(&mut ctx, 0, 0, 1);
     let guard = db.begin().await.unwrap();
@@ -87,8 +89,8 @@ async fn the_thread_takes_over_what_its_owner_leaves_lying() {
 /// Nobody else can run a turn, so it loses its grant, keeps its place, and comes when it is polled again.
 #[tokio::test]
 async fn a_turn_that_is_polled_once_and_held_stops_nobody() {
-    for (execution, synchronous) in MODES {
-        let db = database(execution, synchronous).await;
+    for mode in Mode::ALL {
+        let db = database(mode).await;
         let guard = db.begin().await.unwrap();
         let mut held = pin!(db.begin());
         let nobody = &mut Context::from_waker(Waker::noop());
@@ -106,10 +108,9 @@ async fn a_turn_that_is_polled_once_and_held_stops_nobody() {
 /// A query that lost a `select!` and is kept: the connection that it waited for is there for the next one.
 #[tokio::test]
 async fn a_query_that_is_polled_once_and_held_stops_nobody() {
-    for (execution, synchronous) in MODES {
-        let db = Database::builder("")
-            .execution(execution)
-            .synchronous(synchronous)
+    for mode in Mode::ALL {
+        let db = mode
+            .set(Database::builder(""))
             .readers(1)
             .open_temporary()
             .await

@@ -18,15 +18,6 @@ use std::{
     task::Poll,
 };
 
-use anabranch::prelude::*;
-
-/// Where statements and commits run.
-const MODES: [(Execution, Synchronous); 3] = [
-    (Execution::Inline, Synchronous::Normal),
-    (Execution::Threaded, Synchronous::Normal),
-    (Execution::Inline, Synchronous::Full),
-];
-
 /// One poll, which leaves the task's own waker with the future.
 async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await

@@ -9,12 +9,11 @@ use std::{
 
 use anabranch::prelude::*;
 use anabranch_tests::{
+    Mode,
     load::{Line, Order, check_file, plainly, write_order},
     random::{is_long, lasting},
 };
 use rusqlite::TransactionBehavior;
-
-use crate::MODES;
 
 fn peer(arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_peer"))
@@ -134,13 +133,11 @@ fn write_plainly(file: &Path, time: Duration) -> rusqlite::Result<u64> {
 /// The last connection that is closed removes the log: all of ours are, when `close` returns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_was_closed_is_free_at_once() {
-    for (execution, synchronous) in MODES {
+    for mode in Mode::ALL {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("orders.db");
         for serial in 0..10 {
-            let builder = Database::builder(&file)
-                .execution(execution)
-                .synchronous(synchronous);
+            let builder = mode.set(Database::builder(&file));
             let db = builder.open().await.unwrap();
             db.create_tables::<(Order, Line)>().await.unwrap();
             write_order(&db, 0, serial).await.unwrap();
