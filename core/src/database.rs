@@ -255,11 +255,17 @@ impl Database {
 /// What has to be in the file for these.
 fn expected(tables: &[&'static TableDef]) -> Vec<ExpectedColumn> {
     let columns = |table: &'static TableDef| {
-        table.columns.iter().map(|column| ExpectedColumn {
-            table: table.name,
-            name: column.name,
-            refers_to: column.references.map(|reference| (reference.table)().name),
-        })
+        table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| ExpectedColumn {
+                table: table.name,
+                name: column.name,
+                refers_to: (table.foreign_keys())
+                    .find(move |foreign_key| foreign_key.columns.contains(&index))
+                    .map(|foreign_key| (foreign_key.reference.table)().name),
+            })
     };
     tables.iter().flat_map(|table| columns(table)).collect()
 }

@@ -12,7 +12,10 @@ pub use anabranch_macros::{Entity, EntityEnum};
 
 pub use self::{
     column::{Column, CommitSeq},
-    table::{ColumnDef, ForeignKeyAction, Reference, TableDef},
+    table::{
+        ColumnDef, DefaultValue, ForeignKey, ForeignKeyAction, Generated, IndexDef, IndexedBy,
+        Reference, TableDef,
+    },
     types::EntityTypes,
 };
 
@@ -72,7 +75,8 @@ pub fn decode<E: Entity, R: Row + ?Sized>(row: &R) -> Result<E, Error> {
         let failed = Error::new(ErrorKind::Decode, error.to_string())
             .with_table(table.name)
             .with_column(table.columns[column].name);
-        match row.value(table.key).to_value() {
+        let key = table.key.iter().map(|column| row.value(*column).to_value());
+        match key.collect() {
             Ok(key) => failed.with_key(key),
             Err(_) => failed,
         }

@@ -24,7 +24,7 @@ struct Inner {
     message: Cow<'static, str>,
     table: Option<Cow<'static, str>>,
     column: Option<Cow<'static, str>>,
-    key: Option<Value>,
+    key: Vec<Value>,
     statement: Option<Cow<'static, str>>,
     code: Option<i32>,
     waited: Option<Duration>,
@@ -159,8 +159,8 @@ pub struct Conflict {
     pub entity: &'static str,
     /// Its table.
     pub table: &'static str,
-    /// Its key.
-    pub key: Value,
+    /// Its key, a value for each column of it.
+    pub key: Vec<Value>,
     /// The columns' names, in the order of the values below.
     pub columns: Vec<&'static str>,
     /// The values as they were read.
@@ -181,7 +181,7 @@ impl Error {
                 message: message.into(),
                 table: None,
                 column: None,
-                key: None,
+                key: Vec::new(),
                 statement: None,
                 code: None,
                 waited: None,
@@ -221,13 +221,11 @@ impl Error {
             ),
         };
         let first = conflicts.first();
-        let (table, key) = (
-            first.map(|conflict| conflict.table),
-            first.map(|conflict| conflict.key.clone()),
-        );
+        let table = first.map(|conflict| conflict.table);
+        let key = first.map(|conflict| conflict.key.clone());
         let mut error = Self::new(ErrorKind::Conflict, message);
         error.inner.table = table.map(Cow::Borrowed);
-        error.inner.key = key;
+        error.inner.key = key.unwrap_or_default();
         error.inner.conflicts = conflicts;
         error
     }
@@ -274,10 +272,10 @@ impl Error {
         self
     }
 
-    /// Names the key.
+    /// Names the key, a value for each column of it.
     #[must_use]
-    pub fn with_key(mut self, key: Value) -> Self {
-        self.inner.key = Some(key);
+    pub fn with_key(mut self, key: Vec<Value>) -> Self {
+        self.inner.key = key;
         self
     }
 
@@ -327,10 +325,10 @@ impl Error {
         self.inner.column.as_deref()
     }
 
-    /// The key of the row, where known. It is in no message.
+    /// The key of the row, a value for each column of it; empty where it is not known. It is in no message.
     #[must_use]
-    pub fn key(&self) -> Option<&Value> {
-        self.inner.key.as_ref()
+    pub fn key(&self) -> &[Value] {
+        &self.inner.key
     }
 
     /// The text of the statement, where known.

@@ -8,7 +8,8 @@
 //!
 //! Versions: an insert writes the entity's version if it is above 0, else 1; an update counts up from what was
 //! read, and matches only a row that still has it, as a delete does. The commit number is the writer's: an insert
-//! writes 0, an update nothing.
+//! writes 0, an update nothing. Columns that the database computes are not written, but read back in the same statement.
+//! A `created_at` that is unset, and every `updated_at`, gets one time for the whole save.
 
 mod dependency;
 mod order;
@@ -33,6 +34,8 @@ use crate::{
 pub(crate) struct FlushPlan {
     rows: Vec<PlannedRow>,
     keys: TemporaryKeys,
+    /// The time that it writes in columns such as `updated_at`, if it writes any.
+    now: Option<Value>,
     defer_foreign_keys: bool,
 }
 
@@ -50,24 +53,35 @@ enum Action {
     Insert {
         /// The values of all columns.
         values: Vec<Arg>,
-        /// The position of the row's own key, if the writer gives it.
-        key: Option<usize>,
         version: Option<i64>,
+        /// The columns that get the time of the save.
+        created_at: Option<usize>,
+        updated_at: Option<usize>,
     },
     Update {
-        key: Value,
+        key: Vec<Value>,
         /// The version that was read.
         version: Option<i64>,
         columns: Vec<usize>,
         /// The new values of those columns.
         values: Vec<Arg>,
-        /// Values of unique columns that the row no longer holds.
-        freed: Vec<(usize, Value)>,
+        /// The sets of unique columns in which it changes.
+        unique: Vec<UniqueTaken>,
+        /// The column that gets the time of the save.
+        updated_at: Option<usize>,
     },
     Delete {
         /// The values of all columns, as they were read.
         values: Vec<Value>,
     },
+}
+
+/// A set of unique columns: the values that a row gives up in it, and those that it takes.
+#[derive(Debug)]
+struct UniqueTaken {
+    columns: &'static [usize],
+    freed: Vec<Value>,
+    taken: Vec<Arg>,
 }
 
 impl FlushPlan {
@@ -78,15 +92,17 @@ impl FlushPlan {
     /// Kind `Value`, naming table and column, for a temporary key that is no key of an entity that is added here, or
     /// that stands in a column that is no reference to it.
     pub(crate) fn of(changes: Changes) -> Result<Self> {
-        let resolver = Resolver::new(&changes)?;
+        let mut resolver = Resolver::new(&changes)?;
         let mut rows = Vec::with_capacity(changes.0.len());
         for change in changes.0 {
             rows.push(resolver.plan(change)?);
         }
         let (rows, defer_foreign_keys) = order::ordered(rows);
+        let (keys, now) = resolver.into_parts();
         Ok(Self {
             rows,
-            keys: resolver.into_keys(),
+            keys,
+            now,
             defer_foreign_keys,
         })
     }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use crate::{
     entity::TableDef,
     error::{Error, ErrorKind, Result},
-    schema::statement::{create_indexes, create_table, index_name},
+    schema::statement::{create_table, indexes},
 };
 
 /// Beginnings of names that are not the application's: SQLite's own tables, and this library's.
@@ -30,10 +30,12 @@ pub fn create_tables(tables: &[&'static TableDef]) -> Result<Vec<String>> {
     check_tables(tables)?;
     let ordered = in_order(tables);
     check_index_names(&ordered)?;
-    Ok(ordered
-        .iter()
-        .flat_map(|table| std::iter::once(create_table(table)).chain(create_indexes(table)))
-        .collect())
+    let mut statements = Vec::new();
+    for table in ordered {
+        statements.push(create_table(table)?);
+        statements.extend(indexes(table).map(|index| index.sql));
+    }
+    Ok(statements)
 }
 
 /// Each table once, those referred to first, and otherwise as listed.
@@ -55,7 +57,7 @@ fn folded(name: &str) -> String {
 }
 
 fn check_tables(tables: &[&'static TableDef]) -> Result<()> {
-    let mut seen: HashMap<String, &TableDef> = HashMap::new();
+    let mut seen: HashMap<String, &'static TableDef> = HashMap::new();
     for &table in tables {
         check_names(table)?;
         if let Some(other) = seen.insert(folded(table.name), table)
@@ -74,11 +76,13 @@ fn check_tables(tables: &[&'static TableDef]) -> Result<()> {
 }
 
 /// Whether both are the definition of one entity: a constant has no address of its own, so what it says counts.
-fn is_same(one: &TableDef, other: &TableDef) -> bool {
+fn is_same(one: &'static TableDef, other: &'static TableDef) -> bool {
     std::ptr::eq(one, other)
         || (one.entity == other.entity
-            && create_table(one) == create_table(other)
-            && create_indexes(one).eq(create_indexes(other)))
+            && create_table(one).ok() == create_table(other).ok()
+            && indexes(one)
+                .map(|index| index.sql)
+                .eq(indexes(other).map(|index| index.sql)))
 }
 
 fn check_names(table: &TableDef) -> Result<()> {
@@ -103,21 +107,20 @@ fn check_names(table: &TableDef) -> Result<()> {
 }
 
 /// Tables and indexes share their names, and IF NOT EXISTS would pass over the second one without a word.
-fn check_index_names(tables: &[&TableDef]) -> Result<()> {
+fn check_index_names(tables: &[&'static TableDef]) -> Result<()> {
     let mut taken: HashMap<String, String> = tables
         .iter()
         .map(|table| (folded(table.name), format!("the table {}", table.name)))
         .collect();
     for table in tables {
-        for column in table.columns.iter().filter(|column| column.index) {
-            let name = index_name(table, column);
-            let index = format!("the index on {}.{}", table.name, column.name);
-            if let Some(other) = taken.insert(folded(&name), index) {
+        for index in indexes(table) {
+            let this = format!("the index on {}.{}", table.name, index.on);
+            if let Some(other) = taken.insert(folded(&index.name), this) {
                 return Err(model(
                     table,
                     format!(
-                        "the index on {} would be named {name}, as {other} is",
-                        column.name
+                        "the index on {} would be named {}, as {other} is",
+                        index.on, index.name
                     ),
                 ));
             }

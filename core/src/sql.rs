@@ -8,6 +8,7 @@ pub(crate) mod dml;
 mod executor;
 mod identifier;
 mod list;
+mod literal;
 mod predicate;
 mod render;
 mod select;
@@ -19,6 +20,7 @@ pub use self::executor::{Cost, Executor, Read, Rows};
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
     identifier::Identifier,
+    literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
     select::{ColumnList, Direction, OrderTerm, Select},
 };

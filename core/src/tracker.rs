@@ -31,7 +31,7 @@ use std::{
 };
 
 pub(crate) use self::{
-    change::{Change, Changed, Changes, ColumnChange},
+    change::{Change, Changed, Changes, ColumnChange, UniqueChange},
     handle::Place,
     ledger::{Ledger, LedgerEntry, Written},
     record::Record,
@@ -100,11 +100,12 @@ impl Tracker {
                 "the key is not set: add the entity instead",
             )
             .with_table(table.name)
-            .with_column(table.key_column().name));
+            .with_column(table.columns[table.key[0]].name));
         }
         for (index, column) in table.columns.iter().enumerate() {
-            let may_be = index == table.key || column.references.is_some();
-            if may_be && entity.encode(index).is_ok_and(|value| is_temporary(&value)) {
+            if table.key_source(index).is_some()
+                && entity.encode(index).is_ok_and(|value| is_temporary(&value))
+            {
                 return Err(Error::new(
                     ErrorKind::Value,
                     "holds a temporary key, which no row has: add the entity instead",
@@ -280,13 +281,14 @@ impl Tracker {
     pub(crate) fn accept(&mut self, ledger: &Ledger, receipt: &Receipt) {
         let given = Given {
             keys: &ledger.keys,
+            now: ledger.now.as_ref(),
             receipt,
         };
         // A key may have been removed and added again: its old entity has to make room for the new one first.
-        let (deleted, written): (Vec<_>, Vec<_>) =
-            (ledger.entries.iter()).partition(|entry| matches!(entry.written, Written::Deleted));
-        for entry in deleted.into_iter().chain(written) {
-            self.sets[entry.place.set()].accept(entry, &given);
+        let (deleted, written): (Vec<_>, Vec<_>) = (ledger.entries.iter().enumerate())
+            .partition(|(_, entry)| matches!(entry.written, Written::Deleted));
+        for (step, entry) in deleted.into_iter().chain(written) {
+            self.sets[entry.place.set()].accept(step, entry, &given);
         }
         let Self { sets, listed, .. } = self;
         listed.retain(|place| {
@@ -310,7 +312,9 @@ impl Tracker {
             error = error.with_table(set.table().name);
         }
         match set.key(place) {
-            Some(key) if error.key().is_none() && !is_temporary(&key) => error.with_key(key),
+            Some(key) if error.key().is_empty() && !key.iter().any(is_temporary) => {
+                error.with_key(key)
+            }
             _ => error,
         }
     }

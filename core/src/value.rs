@@ -15,7 +15,7 @@ pub(crate) use self::scalar::check_text;
 
 pub use self::{
     json::Json,
-    key::{KeyOrigin, PrimaryKey, TEMPORARY_KEYS},
+    key::{KeyColumn, KeyOrigin, PrimaryKey, TEMPORARY_KEYS},
 };
 
 /// A value in one of SQLite's storage classes.

@@ -4,6 +4,7 @@ mod expand;
 mod field;
 
 use proc_macro2::TokenStream;
+use quote::quote;
 use syn::{Data, DataStruct, DeriveInput, Fields, Ident, LitStr, Path, Visibility, ext::IdentExt};
 
 use crate::{
@@ -61,6 +62,20 @@ impl Entity {
         errors.finish(entity)
     }
 
+    /// The fields of the primary key, with their positions.
+    fn key(&self) -> impl Iterator<Item = (usize, &Field)> {
+        (self.fields.iter().enumerate()).filter(|(_, field)| field.role == Some(Role::Id))
+    }
+
+    /// The type of the primary key: a field's, or a tuple of theirs.
+    fn key_type(&self) -> TokenStream {
+        let types: Vec<_> = self.key().map(|(_, field)| &field.ty).collect();
+        match types[..] {
+            [ty] => quote!(#ty),
+            _ => quote!((#(#types,)*)),
+        }
+    }
+
     /// The position of the field with this role.
     fn position(&self, role: Role) -> Option<usize> {
         self.fields
@@ -113,7 +128,7 @@ fn check_key(name: &Ident, fields: &[Field], errors: &mut Errors) {
 }
 
 fn check_roles(fields: &[Field], errors: &mut Errors) {
-    for role in Role::ALL {
+    for role in Role::ALL.into_iter().filter(|role| *role != Role::Id) {
         let mut with_role = fields.iter().filter(|field| field.role == Some(role));
         let first = with_role.next();
         for second in with_role {

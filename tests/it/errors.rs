@@ -175,7 +175,7 @@ async fn a_stored_value_that_does_not_fit_names_table_column_and_key() {
                 (error.table(), error.column()),
                 (Some("item"), Some("price"))
             );
-            assert_eq!(error.key(), Some(&Value::Integer(7)));
+            assert_eq!(error.key(), [Value::Integer(7)]);
             assert!(!error.to_string().contains("not a number"), "{error}");
         }
         // The connections are as good as before.
@@ -221,12 +221,12 @@ async fn a_conflict_carries_original_current_and_database_values() {
         assert!(error.is_conflict() && error.kind() == ErrorKind::Conflict);
         assert!(!error.is_retryable(), "as it is it would fail again");
         let mut conflicts = error.conflicts().to_vec();
-        conflicts.sort_by_key(|conflict| conflict.key == Value::Integer(2));
+        conflicts.sort_by_key(|conflict| conflict.key == [Value::Integer(2)]);
         let [changed, gone] = &conflicts[..] else {
             panic!("two entities lost: {conflicts:?}");
         };
         assert_eq!((changed.entity, changed.table), ("Item", "item"));
-        assert_eq!(changed.key, Value::Integer(1));
+        assert_eq!(changed.key, [Value::Integer(1)]);
         let price = Item::PRICE.index();
         assert_eq!(changed.columns[price], "price");
         assert_eq!(changed.original[price], Value::Integer(1));
@@ -237,7 +237,10 @@ async fn a_conflict_carries_original_current_and_database_values() {
         assert_eq!(changed.original[name], Value::Text("pot".to_owned()));
         assert_eq!(changed.current[name], Value::Text("kettle".to_owned()));
         assert_eq!(database[name], Value::Text("pot".to_owned()));
-        assert_eq!((&gone.key, &gone.database), (&Value::Integer(2), &None));
+        assert_eq!(
+            (&gone.key[..], &gone.database),
+            (&[Value::Integer(2)][..], &None)
+        );
         assert_eq!(Item::query().count(&db).await.unwrap(), 1, "all or nothing");
     }
 }

@@ -245,7 +245,7 @@ mod tests {
         };
         assert_eq!(
             (conflict.entity, &conflict.key),
-            ("Customer", &Value::Integer(5))
+            ("Customer", &vec![Value::Integer(5)])
         );
         assert_eq!(conflict.original[1], text("ada"));
         assert_eq!(conflict.current[1], text("Ada"));
@@ -259,7 +259,7 @@ mod tests {
         let error = explained(Refusal::Step { step: 0, error }, &ledger, &tracker);
         assert_eq!(
             (error.table(), error.key()),
-            (Some("customers"), Some(&Value::Integer(5)))
+            (Some("customers"), &[Value::Integer(5)][..])
         );
     }
 

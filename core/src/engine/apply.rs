@@ -91,7 +91,7 @@ fn run(
         .collect::<Result<Vec<_>>>()?;
     // Raw SQL of the same transaction may have left something to be mended by its end.
     let was_broken = has_deferred_violations(connection);
-    run_steps(connection, batch, &keys)?;
+    let computed = run_steps(connection, batch, &keys)?;
     // RELEASE would succeed, and COMMIT fail for the whole group.
     if !was_broken && has_deferred_violations(connection) {
         return Err(Refusal::Whole(Error::new(
@@ -103,7 +103,11 @@ fn run(
         Numbering::Now => stamp(connection, watch)?,
         Numbering::Later => None,
     };
-    Ok(Receipt { keys, commit_seq })
+    Ok(Receipt {
+        keys,
+        commit_seq,
+        computed,
+    })
 }
 
 fn next_key(connection: &Connection, watch: &Watch, key: NewKey) -> Result<i64> {
@@ -133,14 +137,29 @@ fn next_key(connection: &Connection, watch: &Watch, key: NewKey) -> Result<i64> 
     })
 }
 
-fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<(), Refusal> {
+/// Runs all steps, and gives the rows that they returned.
+fn run_steps(
+    connection: &Connection,
+    batch: &Batch,
+    keys: &[i64],
+) -> Result<Vec<(usize, Vec<Value>)>, Refusal> {
     let mut mismatches = Vec::new();
+    let mut returned = Vec::new();
     for (index, step) in batch.steps.iter().enumerate() {
         // Once the batch is lost, the other checked steps still tell which of their rows are lost as well.
         if !mismatches.is_empty() && matches!(step.expect, Expect::Inserted { .. }) {
             continue;
         }
-        match (run_step(connection, step, keys), &step.expect) {
+        let ran = if step.returns {
+            run_returning(connection, step, keys).map(|rows| {
+                let count = rows.len();
+                returned.extend(rows.into_iter().map(|row| (index, row)));
+                count
+            })
+        } else {
+            run_step(connection, step, keys)
+        };
+        match (ran, &step.expect) {
             (Ok(1), _) => {}
             (Ok(_), Expect::Inserted { table }) => {
                 was_inserted(connection, table)
@@ -155,7 +174,7 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<(),
         }
     }
     if mismatches.is_empty() {
-        Ok(())
+        Ok(returned)
     } else {
         Err(Refusal::Mismatches(mismatches))
     }
@@ -203,6 +222,32 @@ fn run_step(connection: &Connection, step: &Step, keys: &[i64]) -> Result<usize>
     run().map_err(|error| error.with_statement(step.text.to_string()))
 }
 
+/// Runs a step that returns the rows it changed.
+fn run_returning(connection: &Connection, step: &Step, keys: &[i64]) -> Result<Vec<Vec<Value>>> {
+    let run = || -> Result<Vec<Vec<Value>>> {
+        let mut statement = connection
+            .prepare_cached(&step.text)
+            .map_err(from_rusqlite)?;
+        bind_args(&mut statement, &step.args, keys)?;
+        let columns = statement.column_count();
+        let mut rows = statement.raw_query();
+        let mut returned = Vec::new();
+        while let Some(row) = rows.next().map_err(from_rusqlite)? {
+            returned.push(values(row, columns)?);
+        }
+        Ok(returned)
+    };
+    run().map_err(|error| error.with_statement(step.text.to_string()))
+}
+
+fn values(row: &rusqlite::Row<'_>, columns: usize) -> Result<Vec<Value>> {
+    let row = PresentRow(row);
+    (0..columns)
+        .map(|column| row.value(column).to_value())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).with_source(error))
+}
+
 fn bind_args(statement: &mut CachedStatement<'_>, args: &[Arg], keys: &[i64]) -> Result<()> {
     let (given, expected) = (args.len(), statement.parameter_count());
     if given != expected {
@@ -231,10 +276,5 @@ fn find(connection: &Connection, probe: &Statement) -> Result<Option<Vec<Value>>
     let Some(row) = rows.next().map_err(from_rusqlite)? else {
         return Ok(None);
     };
-    let row = PresentRow(row);
-    (0..columns)
-        .map(|column| row.value(column).to_value())
-        .collect::<Result<Vec<_>, _>>()
-        .map(Some)
-        .map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).with_source(error))
+    values(row, columns).map(Some)
 }

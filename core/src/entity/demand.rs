@@ -2,7 +2,7 @@
 //!
 //! A derive names `MET` of the field's type, so that the compiler looks and, if need be, complains there.
 
-use crate::{entity::CommitSeq, value::PrimaryKey};
+use crate::{entity::CommitSeq, value::KeyColumn};
 
 /// The type of a `version` field.
 #[diagnostic::on_unimplemented(
@@ -42,9 +42,9 @@ pub trait ReferenceType<K> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: PrimaryKey> ReferenceType<K> for K {}
+impl<K: KeyColumn> ReferenceType<K> for K {}
 #[diagnostic::do_not_recommend]
-impl<K: PrimaryKey> ReferenceType<K> for Option<K> {}
+impl<K: KeyColumn> ReferenceType<K> for Option<K> {}
 
 /// A type that can be NULL.
 #[diagnostic::on_unimplemented(

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     entity::{ColumnDef, CommitSeq, Entity, ForeignKeyAction, Reference, TableDef},
-    value::{ColumnType, PrimaryKey, Row, Storage, Value, ValueError, ValueRef},
+    value::{ColumnType, KeyColumn, Row, Storage, Value, ValueError, ValueRef},
 };
 
 macro_rules! entity {
@@ -231,36 +231,16 @@ static PROFILES: TableDef = table::<i64>(
     ],
 );
 
-const fn table<K: PrimaryKey>(
+const fn table<K: KeyColumn>(
     name: &'static str,
     entity: &'static str,
     columns: &'static [ColumnDef],
 ) -> TableDef {
-    TableDef {
-        name,
-        entity,
-        strict: true,
-        columns,
-        checks: &[],
-        key: 0,
-        key_origin: K::ORIGIN,
-        version: None,
-        commit_seq: None,
-    }
+    TableDef::new(name, entity, columns, K::ORIGIN)
 }
 
 const fn column(name: &'static str, storage: Storage) -> ColumnDef {
-    ColumnDef {
-        name,
-        storage,
-        nullable: false,
-        large: false,
-        unique: false,
-        index: false,
-        check: None,
-        default: None,
-        references: None,
-    }
+    ColumnDef::new(name, storage)
 }
 
 const fn references(

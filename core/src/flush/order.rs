@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    entity::TableDef,
     flush::{Action, PlannedRow, dependency::in_order},
     schema::{Rank, Ranks},
     sql::Arg,
@@ -33,8 +32,15 @@ enum Identity<'a> {
     Blob(&'a [u8]),
 }
 
-/// A value in a column of a table, by their names.
-type Cell<'a> = (&'static str, &'static str, Identity<'a>);
+/// The values in some columns of a table.
+type Cell<'a> = (&'static str, &'static [usize], Identities<'a>);
+
+/// Mostly it is one column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Identities<'a> {
+    One(Identity<'a>),
+    Several(Vec<Identity<'a>>),
+}
 
 struct Sorter<'a> {
     rows: &'a [PlannedRow],
@@ -90,9 +96,7 @@ impl<'a> Sorter<'a> {
                 continue;
             }
             let keys: HashMap<Cell<'_>, usize> = (group.iter().enumerate())
-                .filter_map(|(member, at)| {
-                    Some((self.cell(*at, self.rows[*at].table.key)?, member))
-                })
+                .filter_map(|(member, at)| Some((self.key(*at)?, member)))
                 .collect();
             let needs: Vec<_> = (group.iter())
                 .map(|at| {
@@ -183,10 +187,11 @@ impl<'a> Sorter<'a> {
         let mut cells = HashMap::new();
         for (member, at) in updates.iter().enumerate() {
             let row = &self.rows[*at];
-            if let Action::Update { freed, .. } = &row.action {
-                for (column, value) in freed {
-                    if let Some(identity) = Identity::of(value) {
-                        cells.insert(cell(row.table, *column, identity), member);
+            if let Action::Update { unique, .. } = &row.action {
+                for change in unique {
+                    let freed = identities(change.freed.iter().map(Identity::of));
+                    if let Some(freed) = freed {
+                        cells.insert((row.table.name, change.columns, freed), member);
                     }
                 }
             }
@@ -196,23 +201,38 @@ impl<'a> Sorter<'a> {
 
     /// The unique values that an insert or update takes, or that a delete gives up.
     fn taken(&self, at: usize) -> impl Iterator<Item = Cell<'a>> {
-        let table = self.rows[at].table;
-        let columns = unique_columns(table);
-        columns.filter_map(move |column| self.cell(at, column))
+        let row = &self.rows[at];
+        let (changes, keys) = match &row.action {
+            Action::Update { unique, .. } => (&unique[..], None),
+            Action::Insert { .. } | Action::Delete { .. } => {
+                (&[][..], Some(row.table.unique_keys()))
+            }
+        };
+        let changed = changes.iter().filter_map(|change| {
+            let taken = identities(change.taken.iter().map(Identity::of_argument))?;
+            Some((row.table.name, change.columns, taken))
+        });
+        let held = keys
+            .into_iter()
+            .flatten()
+            .filter_map(move |columns| Some((row.table.name, columns, self.held(at, columns)?)));
+        changed.chain(held)
     }
 
     fn key(&self, at: usize) -> Option<Cell<'a>> {
-        self.cell(at, self.rows[at].table.key)
+        let table = self.rows[at].table;
+        Some((table.name, table.key, self.held(at, table.key)?))
     }
 
     /// The keys that a row refers to.
     fn references(&self, at: usize) -> impl Iterator<Item = Cell<'a>> {
-        let columns = self.rows[at].table.columns.iter().enumerate();
-        columns.filter_map(move |(index, column)| {
-            let target = (column.references?.table)();
-            let (_, _, identity) = self.cell(at, index)?;
-            Some(cell(target, target.key, identity))
-        })
+        self.rows[at]
+            .table
+            .foreign_keys()
+            .filter_map(move |foreign_key| {
+                let target = (foreign_key.reference.table)();
+                Some((target.name, target.key, self.held(at, foreign_key.columns)?))
+            })
     }
 
     fn needs_a_key(&self, at: usize) -> bool {
@@ -224,10 +244,13 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// What a row writes in a column, or held there if it is deleted.
-    fn cell(&self, at: usize, column: usize) -> Option<Cell<'a>> {
-        let row = &self.rows[at];
-        let identity = match &row.action {
+    /// What a row writes in all of these columns, or held there if it is deleted.
+    fn held(&self, at: usize, columns: &[usize]) -> Option<Identities<'a>> {
+        identities(columns.iter().map(|column| self.identity(at, *column)))
+    }
+
+    fn identity(&self, at: usize, column: usize) -> Option<Identity<'a>> {
+        match &self.rows[at].action {
             Action::Insert { values, .. } => Identity::of_argument(&values[column]),
             Action::Update {
                 columns, values, ..
@@ -236,8 +259,7 @@ impl<'a> Sorter<'a> {
                 Identity::of_argument(&values[changed])
             }
             Action::Delete { values } => Identity::of(&values[column]),
-        };
-        Some(cell(row.table, column, identity?))
+        }
     }
 }
 
@@ -260,12 +282,12 @@ impl<'a> Identity<'a> {
     }
 }
 
-fn cell<'a>(table: &'static TableDef, column: usize, identity: Identity<'a>) -> Cell<'a> {
-    (table.name, table.columns[column].name, identity)
-}
-
-fn unique_columns(table: &'static TableDef) -> impl Iterator<Item = usize> {
-    (table.columns.iter().enumerate())
-        .filter(|(index, column)| column.unique || *index == table.key)
-        .map(|(index, _)| index)
+/// All of them, unless one is NULL.
+fn identities<'a>(
+    mut values: impl ExactSizeIterator<Item = Option<Identity<'a>>>,
+) -> Option<Identities<'a>> {
+    if values.len() == 1 {
+        return values.next()?.map(Identities::One);
+    }
+    values.collect::<Option<_>>().map(Identities::Several)
 }

@@ -38,7 +38,7 @@ impl FlushPlan {
                 .iter()
                 .map(|temporary| NewKey {
                     table: temporary.table.name,
-                    column: temporary.table.key_column().name,
+                    column: temporary.table.columns[temporary.table.key[0]].name,
                 })
                 .collect(),
             defer_foreign_keys: self.defer_foreign_keys,
@@ -48,6 +48,7 @@ impl FlushPlan {
             Ledger {
                 entries,
                 keys: self.keys,
+                now: self.now,
             },
         )
     }
@@ -56,12 +57,23 @@ impl FlushPlan {
 impl PlannedRow {
     fn written(&self) -> Written {
         match &self.action {
-            Action::Insert { key, version, .. } => Written::Inserted {
-                key: *key,
+            Action::Insert {
+                version,
+                created_at,
+                updated_at,
+                ..
+            } => Written::Inserted {
                 version: *version,
+                created_at: *created_at,
+                updated_at: *updated_at,
             },
-            Action::Update { version, .. } => Written::Updated {
+            Action::Update {
+                version,
+                updated_at,
+                ..
+            } => Written::Updated {
                 version: version.map(next),
+                updated_at: *updated_at,
             },
             Action::Delete { .. } => Written::Deleted,
         }
@@ -71,10 +83,15 @@ impl PlannedRow {
         match self.action {
             Action::Insert { values, .. } => Step {
                 text: Arc::clone(&statements.insert),
-                args: values,
+                args: if statements.returns {
+                    written(self.table, values)
+                } else {
+                    values
+                },
                 expect: Expect::Inserted {
                     table: self.table.name,
                 },
+                returns: statements.returns,
             },
             Action::Update {
                 key,
@@ -84,21 +101,24 @@ impl PlannedRow {
                 ..
             } => {
                 let mut args = values;
-                args.reserve_exact(3);
+                args.reserve_exact(key.len() + 2);
                 args.extend(version.map(|version| integer(next(version))));
-                args.push(Arg::Value(key.clone()));
+                args.extend(key.iter().cloned().map(Arg::Value));
                 args.extend(version.map(integer));
                 Step {
                     text: statements.update(&columns),
                     args,
                     expect: one_row(statements, key),
+                    returns: statements.returns,
                 }
             }
             Action::Delete { mut values } => {
                 let table = self.table;
-                let key = std::mem::take(&mut values[table.key]);
-                let mut args = Vec::with_capacity(2);
-                args.push(Arg::Value(key.clone()));
+                let key: Vec<_> = (table.key.iter())
+                    .map(|column| std::mem::take(&mut values[*column]))
+                    .collect();
+                let mut args = Vec::with_capacity(key.len() + 1);
+                args.extend(key.iter().cloned().map(Arg::Value));
                 args.extend(
                     table
                         .version
@@ -108,17 +128,26 @@ impl PlannedRow {
                     text: Arc::clone(&statements.delete),
                     args,
                     expect: one_row(statements, key),
+                    returns: false,
                 }
             }
         }
     }
 }
 
-fn one_row(statements: &Statements, key: Value) -> Expect {
+/// The values of those columns that are not computed.
+fn written(table: &TableDef, values: Vec<Arg>) -> Vec<Arg> {
+    (values.into_iter().zip(table.columns))
+        .filter(|(_, column)| column.generated.is_none())
+        .map(|(value, _)| value)
+        .collect()
+}
+
+fn one_row(statements: &Statements, key: Vec<Value>) -> Expect {
     Expect::OneRow {
         probe: Statement {
             text: Arc::clone(&statements.by_key),
-            args: vec![key],
+            args: key,
         },
     }
 }

@@ -1,18 +1,27 @@
 //! From values to arguments: temporary keys become questions to the writer.
 
+use std::slice;
+
+use chrono::{DateTime, Utc};
+
 use crate::{
     entity::TableDef,
     error::{Error, ErrorKind, Result},
-    flush::{Action, PlannedRow},
+    flush::{Action, PlannedRow, UniqueTaken},
     sql::Arg,
-    tracker::{Change, Changed, Changes, TemporaryKey, TemporaryKeys, is_temporary, was_given},
-    value::{KeyOrigin, Value},
+    tracker::{
+        Change, Changed, Changes, ColumnChange, TemporaryKey, TemporaryKeys, UniqueChange,
+        is_temporary, was_given,
+    },
+    value::{ColumnType, Value},
 };
 
 /// Knows the temporary keys of the entities that a save inserts.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     keys: TemporaryKeys,
+    /// The time of the save, once it was asked for.
+    now: Option<Value>,
 }
 
 impl Resolver {
@@ -21,30 +30,30 @@ impl Resolver {
         for change in &changes.0 {
             let table = change.table;
             if let Changed::Inserted { values } = &change.changed
-                && has_own_key(table)
-                && let value @ Value::Integer(key) = &values[table.key]
+                && let Some(column) = table.writer_key()
+                && let value @ Value::Integer(key) = &values[column]
                 && is_temporary(value)
             {
                 keys.push(TemporaryKey { key: *key, table });
             }
         }
         TemporaryKeys::new(keys)
-            .map(|keys| Self { keys })
+            .map(|keys| Self { keys, now: None })
             .map_err(|twice| {
-                let column = twice.table.key;
                 refused(
                     twice.table,
-                    column,
+                    twice.table.key[0],
                     "holds the temporary key of another entity",
                 )
             })
     }
 
-    pub(crate) fn into_keys(self) -> TemporaryKeys {
-        self.keys
+    /// The keys that are asked for, and the time of the save if any row holds it.
+    pub(crate) fn into_parts(self) -> (TemporaryKeys, Option<Value>) {
+        (self.keys, self.now)
     }
 
-    pub(crate) fn plan(&self, change: Change) -> Result<PlannedRow> {
+    pub(crate) fn plan(&mut self, change: Change) -> Result<PlannedRow> {
         let Change {
             table,
             place,
@@ -56,29 +65,18 @@ impl Resolver {
                 key,
                 version,
                 columns,
+                unique,
             } => {
                 check_key(table, &key)?;
-                let mut action = (Vec::new(), Vec::new(), Vec::new());
-                for change in columns {
-                    action.0.push(change.column);
-                    action
-                        .1
-                        .push(self.argument(table, change.column, change.value)?);
-                    action
-                        .2
-                        .extend(change.freed.map(|value| (change.column, value)));
-                }
-                let (columns, values, freed) = action;
-                Action::Update {
-                    key,
-                    version,
-                    columns,
-                    values,
-                    freed,
-                }
+                let unique = (unique.into_iter())
+                    .map(|change| self.unique(table, change))
+                    .collect::<Result<_>>()?;
+                self.update(table, key, version, columns, unique)?
             }
             Changed::Deleted { values } => {
-                check_key(table, &values[table.key])?;
+                for column in table.key {
+                    check_key(table, slice::from_ref(&values[*column]))?;
+                }
                 Action::Delete { values }
             }
         };
@@ -89,7 +87,65 @@ impl Resolver {
         })
     }
 
-    fn insert(&self, table: &'static TableDef, mut values: Vec<Value>) -> Result<Action> {
+    fn update(
+        &mut self,
+        table: &'static TableDef,
+        key: Vec<Value>,
+        version: Option<i64>,
+        changes: Vec<ColumnChange>,
+        unique: Vec<UniqueTaken>,
+    ) -> Result<Action> {
+        let mut columns = Vec::with_capacity(changes.len() + 1);
+        let mut values = Vec::with_capacity(changes.len() + 1);
+        for change in changes {
+            if table.updated_at == Some(change.column) {
+                continue;
+            }
+            columns.push(change.column);
+            values.push(self.argument(table, change.column, change.value)?);
+        }
+        if let Some(column) = table.updated_at {
+            columns.push(column);
+            values.push(Arg::Value(self.now()?));
+        }
+        Ok(Action::Update {
+            key,
+            version,
+            columns,
+            values,
+            unique,
+            updated_at: table.updated_at,
+        })
+    }
+
+    fn unique(&self, table: &'static TableDef, change: UniqueChange) -> Result<UniqueTaken> {
+        let UniqueChange {
+            columns,
+            freed,
+            taken,
+        } = change;
+        let taken = (columns.iter().zip(taken))
+            .map(|(column, value)| self.argument(table, *column, value))
+            .collect::<Result<_>>()?;
+        Ok(UniqueTaken {
+            columns,
+            freed,
+            taken,
+        })
+    }
+
+    /// One time for the whole save.
+    fn now(&mut self) -> Result<Value> {
+        if let Some(now) = &self.now {
+            return Ok(now.clone());
+        }
+        let now = (Utc::now().encode())
+            .map_err(|error| Error::new(ErrorKind::Value, error.to_string()))?;
+        self.now = Some(now.clone());
+        Ok(now)
+    }
+
+    fn insert(&mut self, table: &'static TableDef, mut values: Vec<Value>) -> Result<Action> {
         let mut version = None;
         if let Some(column) = table.version {
             let first = match values[column] {
@@ -102,17 +158,19 @@ impl Resolver {
         if let Some(column) = table.commit_seq {
             values[column] = Value::Integer(0);
         }
+        let created_at = table.created_at.filter(|column| is_unset(&values[*column]));
+        let updated_at = table.updated_at.filter(|column| is_unset(&values[*column]));
+        for column in [created_at, updated_at].into_iter().flatten() {
+            values[column] = self.now()?;
+        }
         let values = (values.into_iter().enumerate())
             .map(|(column, value)| self.argument(table, column, value))
             .collect::<Result<Vec<_>>>()?;
-        let key = match values[table.key] {
-            Arg::Key(position) => Some(position),
-            Arg::Value(_) => None,
-        };
         Ok(Action::Insert {
             values,
-            key,
             version,
+            created_at,
+            updated_at,
         })
     }
 
@@ -123,9 +181,8 @@ impl Resolver {
         if !is_temporary(&value) {
             return Ok(Arg::Value(value));
         }
-        let target = match table.columns[column].references {
-            Some(reference) => (reference.table)(),
-            None if column == table.key && has_own_key(table) => table,
+        let source = match table.key_source(column) {
+            Some(source) => source,
             // A number like any other: one hash in 65,536 is in that range.
             None if !was_given(key) => return Ok(Arg::Value(value)),
             None => {
@@ -137,7 +194,7 @@ impl Resolver {
             }
         };
         self.keys
-            .position(target, key)
+            .position(source, key)
             .map(Arg::Key)
             .ok_or_else(|| {
                 refused(
@@ -149,20 +206,26 @@ impl Resolver {
     }
 }
 
-/// Whether the writer gives keys of this table; one that refers to another table takes its key from there.
-fn has_own_key(table: &TableDef) -> bool {
-    table.key_origin == KeyOrigin::Writer && table.key_column().references.is_none()
+/// No row has a temporary key.
+fn check_key(table: &'static TableDef, key: &[Value]) -> Result<()> {
+    match key.iter().position(is_temporary) {
+        Some(at) if table.key_source(table.key[at]).is_some() => Err(refused(
+            table,
+            table.key[at],
+            "holds a temporary key, which no row has",
+        )),
+        _ => Ok(()),
+    }
 }
 
-fn check_key(table: &'static TableDef, key: &Value) -> Result<()> {
-    if is_temporary(key) {
-        return Err(refused(
-            table,
-            table.key,
-            "holds a temporary key, which no row has",
-        ));
+/// Whether a time is one that nobody set: NULL, or the default of its type, which is the start of 1970.
+fn is_unset(time: &Value) -> bool {
+    match time {
+        Value::Null => true,
+        time => DateTime::UNIX_EPOCH
+            .encode()
+            .is_ok_and(|epoch| epoch == *time),
     }
-    Ok(())
 }
 
 fn refused(table: &'static TableDef, column: usize, message: &'static str) -> Error {

@@ -18,8 +18,10 @@ static STATEMENTS: RwLock<BTreeMap<usize, &'static Statements>> = RwLock::new(BT
 #[derive(Debug)]
 pub(crate) struct Statements {
     table: &'static TableDef,
-    /// Inserts a row: the values of all columns.
+    /// Inserts a row: the values of all columns that are written.
     pub(crate) insert: Arc<str>,
+    /// Whether inserts and updates return what the database computed.
+    pub(crate) returns: bool,
     /// Deletes a row: its key, and its version if it has one.
     pub(crate) delete: Arc<str>,
     /// Reads all columns of a row: its key.
@@ -44,10 +46,14 @@ pub(crate) fn of(table: &'static TableDef) -> &'static Statements {
 
 impl Statements {
     fn new(table: &'static TableDef) -> Self {
-        let columns: Vec<_> = table.columns.iter().map(|column| column.name).collect();
+        let columns: Vec<_> = (table.written_columns())
+            .map(|column| table.columns[column].name)
+            .collect();
+        let computed = computed(table);
         Self {
             table,
-            insert: dml::insert(table.name, &columns),
+            returns: !computed.is_empty(),
+            insert: dml::insert(table.name, &columns, &computed),
             delete: dml::delete(table.name, &filter(table)),
             by_key: Arc::clone(&TableSql::of(table).by_key),
             updates: RwLock::default(),
@@ -67,7 +73,7 @@ impl Statements {
             .chain(table.version)
             .map(|column| table.columns[column].name)
             .collect();
-        let text = dml::update(table.name, &set, &filter(table));
+        let text = dml::update(table.name, &set, &filter(table), &computed(table));
         let mut updates = self.updates.write().unwrap_or_else(PoisonError::into_inner);
         if updates.len() < KEPT_UPDATES {
             updates.insert(columns.into(), Arc::clone(&text));
@@ -77,9 +83,15 @@ impl Statements {
 }
 
 fn filter(table: &'static TableDef) -> Vec<&'static str> {
-    [Some(table.key), table.version]
-        .into_iter()
-        .flatten()
+    (table.key.iter().copied())
+        .chain(table.version)
         .map(|column| table.columns[column].name)
+        .collect()
+}
+
+fn computed(table: &'static TableDef) -> Vec<&'static str> {
+    (table.columns.iter())
+        .filter(|column| column.generated.is_some())
+        .map(|column| column.name)
         .collect()
 }

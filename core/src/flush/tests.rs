@@ -32,6 +32,7 @@ fn receipt(batch: &Batch) -> Receipt {
     Receipt {
         keys: (101..).take(batch.keys.len()).collect(),
         commit_seq: Some(7),
+        computed: Vec::new(),
     }
 }
 

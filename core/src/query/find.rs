@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     query::{run, table_sql::TableSql},
     sql::{Executor, Read, Statement},
-    value::{ColumnType, Row},
+    value::{PrimaryKey, Row},
 };
 
 /// Reads the entity with this primary key, if there is one.
@@ -38,13 +38,13 @@ pub fn find<'c, E: Entity>(
 pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
     let table = E::TABLE;
     let rendered = TableSql::of(table);
-    let key = key
-        .encode()
-        .map_err(|error| Error::value(table.name, table.key_column().name, &error))?;
+    let args = key.to_values().map_err(|(at, error)| {
+        Error::value(table.name, table.columns[table.key[at]].name, &error)
+    })?;
     Ok(Read {
         statement: Statement {
             text: rendered.by_key.clone(),
-            args: vec![key],
+            args,
         },
         cost: rendered.row_cost,
         decode: decode_row::<E>,

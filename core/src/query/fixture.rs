@@ -42,11 +42,10 @@ impl Item {
 impl Entity for Item {
     type Key = i64;
 
-    const TABLE: &'static TableDef = &TableDef {
-        name: "order",
-        entity: "Item",
-        strict: true,
-        columns: &[
+    const TABLE: &'static TableDef = &TableDef::new(
+        "order",
+        "Item",
+        &[
             column("id", Storage::Integer, false),
             column("name", Storage::Text, false),
             column("no\"te", Storage::Text, true),
@@ -54,12 +53,8 @@ impl Entity for Item {
             column("weight", Storage::Real, true),
             column("tag", Storage::Blob, false),
         ],
-        checks: &[],
-        key: 0,
-        key_origin: KeyOrigin::Writer,
-        version: None,
-        commit_seq: None,
-    };
+        KeyOrigin::Writer,
+    );
 
     fn key(&self) -> i64 {
         self.id
@@ -111,23 +106,18 @@ impl Photo {
 impl Entity for Photo {
     type Key = String;
 
-    const TABLE: &'static TableDef = &TableDef {
-        name: "photo",
-        entity: "Photo",
-        strict: true,
-        columns: &[
+    const TABLE: &'static TableDef = &TableDef::new(
+        "photo",
+        "Photo",
+        &[
             column("id", Storage::Text, false),
             ColumnDef {
                 large: true,
                 ..column("image", Storage::Blob, false)
             },
         ],
-        checks: &[],
-        key: 0,
-        key_origin: KeyOrigin::Application,
-        version: None,
-        commit_seq: None,
-    };
+        KeyOrigin::Application,
+    );
 
     fn key(&self) -> String {
         self.id.clone()
@@ -174,15 +164,8 @@ pub(crate) fn memory(items: &[Item]) -> Memory {
 
 const fn column(name: &'static str, storage: Storage, nullable: bool) -> ColumnDef {
     ColumnDef {
-        name,
-        storage,
         nullable,
-        large: false,
-        unique: false,
-        index: false,
-        check: None,
-        default: None,
-        references: None,
+        ..ColumnDef::new(name, storage)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use futures_util::{FutureExt as _, stream};
 
 use crate::{
-    entity::Entity,
+    entity::{ColumnDef, Entity},
     error::{Error, ErrorKind, Result},
     query::{Query, find::decode_row, table_sql::TableSql},
     sql::{Cost, Executor, Read, Rows, Select, Statement},
@@ -202,9 +202,9 @@ impl<E: Entity> Query<E> {
 }
 
 fn cost<E: Entity>(select: &Select) -> Cost {
-    let key = E::TABLE.key_column().name;
+    let pinned = |key: &ColumnDef| select.conditions.iter().any(|part| part.pins(key.name));
     let few = select.limit.is_some_and(|limit| limit <= SMALL_LIMIT)
-        || select.conditions.iter().any(|part| part.pins(key));
+        || E::TABLE.key_columns().all(pinned);
     if few {
         TableSql::of(E::TABLE).row_cost
     } else {

@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct TableSql {
     /// All columns, in the table's order.
     pub(in crate::query) columns: ColumnList,
-    /// Selects all columns of one row by its key, which is the only argument.
+    /// Selects all columns of one row by its key, whose values are the arguments.
     pub(crate) by_key: Arc<str>,
     /// What reading one row by its key may cost.
     pub(in crate::query) row_cost: Cost,
@@ -47,11 +47,13 @@ impl TableSql {
         let by_key = Select {
             columns: columns.clone(),
             table: table.name,
-            conditions: vec![Predicate::Compare {
-                column: table.key_column().name,
-                comparison: Comparison::Equal,
-                value: Value::Null,
-            }],
+            conditions: (table.key_columns())
+                .map(|key| Predicate::Compare {
+                    column: key.name,
+                    comparison: Comparison::Equal,
+                    value: Value::Null,
+                })
+                .collect(),
             order: Vec::new(),
             limit: None,
             offset: 0,

@@ -58,8 +58,8 @@ impl Ranks {
         });
         self.stack.push(at);
         let mut refers_to_itself = false;
-        let targets = table.columns.iter().filter_map(|column| column.references);
-        for target in targets.map(|reference| (reference.table)()) {
+        for foreign_key in table.foreign_keys() {
+            let target = (foreign_key.reference.table)();
             refers_to_itself |= target.name.eq_ignore_ascii_case(table.name);
             match self.find(target) {
                 None => {

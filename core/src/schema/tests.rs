@@ -418,25 +418,14 @@ fn refused(tables: &[&'static TableDef], expected: &Expect) {
 /// A table as no derive would write it; every column but the first has an index.
 fn table(name: &'static str, entity: &'static str, columns: &[&'static str]) -> &'static TableDef {
     let columns = columns.iter().enumerate().map(|(index, &name)| ColumnDef {
-        name,
-        storage: Storage::Integer,
-        nullable: false,
-        large: false,
-        unique: false,
         index: index > 0,
-        check: None,
-        default: None,
-        references: None,
+        ..ColumnDef::new(name, Storage::Integer)
     });
-    Box::leak(Box::new(TableDef {
+    let columns = columns.collect::<Vec<_>>().leak();
+    Box::leak(Box::new(TableDef::new(
         name,
         entity,
-        strict: true,
-        columns: columns.collect::<Vec<_>>().leak(),
-        checks: &[],
-        key: 0,
-        key_origin: KeyOrigin::Writer,
-        version: None,
-        commit_seq: None,
-    }))
+        columns,
+        KeyOrigin::Writer,
+    )))
 }

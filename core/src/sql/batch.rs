@@ -33,6 +33,8 @@ pub(crate) struct Step {
     pub args: Vec<Arg>,
     /// What has to come of it.
     pub expect: Expect,
+    /// Whether it returns the row that it changed, as RETURNING says.
+    pub returns: bool,
 }
 
 /// An argument of a [`Step`].
@@ -60,12 +62,14 @@ pub(crate) enum Expect {
 }
 
 /// What the writer did with a [`Batch`], told only after its COMMIT.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Receipt {
     /// The integer keys, one for each position in [`Batch::keys`].
     pub keys: Vec<i64>,
     /// The commit number, if any stamped table was touched.
     pub commit_seq: Option<i64>,
+    /// The rows that steps returned, each with its position in [`Batch::steps`], in order.
+    pub computed: Vec<(usize, Vec<Value>)>,
 }
 
 /// A step that did not change exactly one row.

@@ -8,8 +8,8 @@ use std::{
 
 use crate::sql::{ColumnList, Identifier};
 
-/// Inserts one row.
-pub(crate) fn insert(table: &str, columns: &[&str]) -> Arc<str> {
+/// Inserts one row, and returns the columns of `returning`.
+pub(crate) fn insert(table: &str, columns: &[&str], returning: &[&str]) -> Arc<str> {
     written(|text| {
         let names = ColumnList::new(columns.iter().copied());
         let names = names.as_sql();
@@ -19,17 +19,19 @@ pub(crate) fn insert(table: &str, columns: &[&str]) -> Arc<str> {
             write!(text, "{comma}?{number}")?;
         }
         text.push(')');
-        Ok(())
+        returned(text, returning)
     })
 }
 
-/// Sets the columns of `set` in the row where those of `filter` are equal; `set` has the first placeholders.
-pub(crate) fn update(table: &str, set: &[&str], filter: &[&str]) -> Arc<str> {
+/// Sets the columns of `set` in the row where those of `filter` are equal, and returns those of `returning`; `set` has
+/// the first placeholders.
+pub(crate) fn update(table: &str, set: &[&str], filter: &[&str], returning: &[&str]) -> Arc<str> {
     written(|text| {
         write!(text, "UPDATE {} SET ", Identifier(table))?;
         equal(text, set, ", ", 1)?;
         text.push_str(" WHERE ");
-        equal(text, filter, " AND ", set.len() + 1)
+        equal(text, filter, " AND ", set.len() + 1)?;
+        returned(text, returning)
     })
 }
 
@@ -45,6 +47,14 @@ fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> Arc<str> {
     let mut text = String::new();
     write(&mut text).expect("a String takes any text");
     text.into()
+}
+
+fn returned(text: &mut String, columns: &[&str]) -> fmt::Result {
+    if columns.is_empty() {
+        return Ok(());
+    }
+    let columns = ColumnList::new(columns.iter().copied());
+    write!(text, " RETURNING {}", columns.as_sql())
 }
 
 fn equal(text: &mut String, columns: &[&str], separator: &str, first: usize) -> fmt::Result {
@@ -68,12 +78,15 @@ mod tests {
 
     #[test]
     fn names_are_quoted_and_placeholders_numbered() {
-        expect![[r#"INSERT INTO "order" ("id", "a""b") VALUES (?1, ?2)"#]]
-            .assert_eq(&insert("order", &["id", "a\"b"]));
+        expect![[r#"INSERT INTO "order" ("id", "a""b") VALUES (?1, ?2)"#]].assert_eq(&insert(
+            "order",
+            &["id", "a\"b"],
+            &[],
+        ));
         expect![[
             r#"UPDATE "order" SET "a" = ?1, "version" = ?2 WHERE "id" = ?3 AND "version" = ?4"#
         ]]
-        .assert_eq(&update("order", &["a", "version"], &["id", "version"]));
+        .assert_eq(&update("order", &["a", "version"], &["id", "version"], &[]));
         expect![[r#"DELETE FROM "order" WHERE "id" = ?1"#]].assert_eq(&delete("order", &["id"]));
     }
 }

@@ -27,9 +27,11 @@ pub(crate) enum Changed {
     Inserted { values: Vec<Value> },
     /// Some columns differ from the row with this key and version.
     Updated {
-        key: Value,
+        key: Vec<Value>,
         version: Option<i64>,
         columns: Vec<ColumnChange>,
+        /// The sets of unique columns in which it changed.
+        unique: Vec<UniqueChange>,
     },
     /// It was removed; the values of all columns as they were read.
     Deleted { values: Vec<Value> },
@@ -40,6 +42,12 @@ pub(crate) enum Changed {
 pub(crate) struct ColumnChange {
     pub(crate) column: usize,
     pub(crate) value: Value,
-    /// Of a unique column, the value that others may take once this change is written.
-    pub(crate) freed: Option<Value>,
+}
+
+/// A set of unique columns that differs: others may take the values that it gives up once this change is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct UniqueChange {
+    pub(crate) columns: &'static [usize],
+    pub(crate) freed: Vec<Value>,
+    pub(crate) taken: Vec<Value>,
 }

@@ -6,7 +6,7 @@ use crate::{
     entity::{Entity, TableDef},
     error::{Conflict, Result},
     tracker::{Changed, EntityState, LedgerEntry, Place, ledger::Given, set::EntitySet},
-    value::{ColumnType, Value},
+    value::{PrimaryKey, Value},
 };
 
 /// An [`EntitySet`] of some type. A stale place is passed over.
@@ -19,10 +19,10 @@ pub(crate) trait ErasedSet: Any + Send + Sync {
     fn detect(&mut self, place: Place) -> Result<Option<Changed>>;
     fn depart(&mut self, place: Place);
     fn refuse(&mut self, place: Place);
-    fn accept(&mut self, entry: &LedgerEntry, given: &Given<'_>);
+    fn accept(&mut self, step: usize, entry: &LedgerEntry, given: &Given<'_>);
     fn replace_references(&mut self, place: Place, given: &Given<'_>);
     fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict>;
-    fn key(&self, place: Place) -> Option<Value>;
+    fn key(&self, place: Place) -> Option<Vec<Value>>;
 }
 
 impl<E: Entity> ErasedSet for EntitySet<E> {
@@ -59,14 +59,12 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
         Self::refuse(self, place);
     }
 
-    fn accept(&mut self, entry: &LedgerEntry, given: &Given<'_>) {
-        Self::accept(self, entry, given);
+    fn accept(&mut self, step: usize, entry: &LedgerEntry, given: &Given<'_>) {
+        Self::accept(self, step, entry, given);
     }
 
     fn replace_references(&mut self, place: Place, given: &Given<'_>) {
-        if let Some(record) = self.record_mut(place) {
-            record.replace_references(given);
-        }
+        Self::replace_references(self, place, given);
     }
 
     fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict> {
@@ -75,7 +73,7 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
         Some(Conflict {
             entity: table.entity,
             table: table.name,
-            key: record.key.encode().unwrap_or_default(),
+            key: record.key.to_values().unwrap_or_default(),
             columns: table.columns.iter().map(|column| column.name).collect(),
             original: record.original_values(),
             current: record.written_values(),
@@ -83,7 +81,7 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
         })
     }
 
-    fn key(&self, place: Place) -> Option<Value> {
-        self.record(place)?.key.encode().ok()
+    fn key(&self, place: Place) -> Option<Vec<Value>> {
+        self.record(place)?.key.to_values().ok()
     }
 }

@@ -12,6 +12,8 @@ use crate::{
 pub(crate) struct Ledger {
     pub(crate) entries: Vec<LedgerEntry>,
     pub(crate) keys: TemporaryKeys,
+    /// The time that the plan wrote in columns such as `updated_at`, if it wrote any.
+    pub(crate) now: Option<Value>,
 }
 
 /// What a plan wrote of one entity.
@@ -24,36 +26,53 @@ pub(crate) struct LedgerEntry {
 /// What a plan did with an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// Inserted it, under the key at this position of the receipt if the writer gives it.
+    /// Inserted it with this version, and the time in these columns.
     Inserted {
-        key: Option<usize>,
         version: Option<i64>,
+        created_at: Option<usize>,
+        updated_at: Option<usize>,
     },
-    /// Updated it, to this version.
-    Updated { version: Option<i64> },
+    /// Updated it to this version, and the time in this column.
+    Updated {
+        version: Option<i64>,
+        updated_at: Option<usize>,
+    },
     /// Deleted it.
     Deleted,
 }
 
-/// The keys that were asked for, and those that were given.
+/// What the library and the writer supplied: keys that were asked for, the time, what the database computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Given<'a> {
     pub(crate) keys: &'a TemporaryKeys,
+    pub(crate) now: Option<&'a Value>,
     pub(crate) receipt: &'a Receipt,
 }
 
-impl Given<'_> {
-    pub(crate) fn key(&self, position: Option<usize>) -> Option<i64> {
-        self.receipt.keys.get(position?).copied()
+impl<'a> Given<'a> {
+    /// The key that replaces this value in a column of a table, if it is a temporary one.
+    pub(crate) fn replacement(
+        &self,
+        table: &'static TableDef,
+        column: usize,
+        value: &Value,
+    ) -> Option<Value> {
+        let Value::Integer(key) = value else {
+            return None;
+        };
+        if !TEMPORARY_KEYS.contains(key) {
+            return None;
+        }
+        let position = self.keys.position(table.key_source(column)?, *key)?;
+        self.receipt.keys.get(position).copied().map(Value::Integer)
     }
 
-    /// The key that replaces this value in a column that refers to the table.
-    pub(crate) fn replacement(&self, table: &TableDef, value: &Value) -> Option<i64> {
-        match value {
-            Value::Integer(key) if TEMPORARY_KEYS.contains(key) => {
-                self.key(self.keys.position(table, *key))
-            }
-            _ => None,
+    /// What the database computed in a step, for each generated column.
+    pub(crate) fn computed(&self, step: usize) -> &'a [Value] {
+        let computed = &self.receipt.computed;
+        match computed.binary_search_by_key(&step, |(step, _)| *step) {
+            Ok(at) => &computed[at].1,
+            Err(_) => &[],
         }
     }
 }

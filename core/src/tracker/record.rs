@@ -3,8 +3,8 @@
 use crate::{
     entity::{Entity, TableDef, encode, encode_column},
     error::{Error, ErrorKind, Result},
-    tracker::{Changed, ColumnChange, Written, ledger::Given},
-    value::{ColumnType, KeyOrigin, PrimaryKey, Value, ValueRef},
+    tracker::{Changed, ColumnChange, UniqueChange, Written, ledger::Given},
+    value::{KeyOrigin, PrimaryKey, Value},
 };
 
 /// What an entity is to its context.
@@ -105,7 +105,7 @@ impl<E: Entity> Record<E> {
         let Some(original) = &self.original else {
             return false;
         };
-        if self.life == Life::New || E::TABLE.commit_seq == Some(column) {
+        if self.life == Life::New || is_given(E::TABLE, column) {
             return false;
         }
         match (&original[column], self.entity.encode(column)) {
@@ -168,22 +168,17 @@ impl<E: Entity> Record<E> {
         let table = E::TABLE;
         let mut columns = Vec::new();
         for (column, before) in original.iter().enumerate() {
-            if table.commit_seq == Some(column) {
+            if is_given(table, column) {
                 continue;
             }
             let value = encode_column(&self.entity, column).map_err(|error| self.keyed(error))?;
             if before.as_ref() == Some(&value) {
                 continue;
             }
-            if column == table.key || table.version == Some(column) {
+            if table.is_key(column) || table.version == Some(column) {
                 return Err(self.keyed(kept(table, column)));
             }
-            let freed = before.clone().filter(|_| table.columns[column].unique);
-            columns.push(ColumnChange {
-                column,
-                value,
-                freed,
-            });
+            columns.push(ColumnChange { column, value });
         }
         if columns.is_empty() {
             return Ok(None);
@@ -192,11 +187,15 @@ impl<E: Entity> Record<E> {
             Some(Value::Integer(version)) => version,
             _ => 0,
         });
-        let key = original[table.key].clone().unwrap_or_default();
+        let key = (table.key.iter())
+            .map(|column| original[*column].clone().unwrap_or_default())
+            .collect();
+        let unique = unique_changes(table, original, &columns);
         Ok(Some(Changed::Updated {
             key,
             version,
             columns,
+            unique,
         }))
     }
 
@@ -207,35 +206,44 @@ impl<E: Entity> Record<E> {
         }
     }
 
-    /// Takes over what the plan wrote, and what the writer gave.
-    pub(crate) fn accept(&mut self, written: Written, given: &Given<'_>) {
+    /// Takes over what a step of the plan wrote, and what the writer gave.
+    pub(crate) fn accept(&mut self, step: usize, written: Written, given: &Given<'_>) {
         let mut snapshot = self.flight.take().and_then(|flight| flight.written);
-        let table = E::TABLE;
-        let (position, version) = match written {
-            Written::Inserted { key, version } => (key, version),
-            Written::Updated { version } => (None, version),
+        let (version, created_at, updated_at) = match written {
+            Written::Inserted {
+                version,
+                created_at,
+                updated_at,
+            } => (version, created_at, updated_at),
+            Written::Updated {
+                version,
+                updated_at,
+            } => (version, None, updated_at),
             Written::Deleted => return,
         };
-        if let Some(key) = given.key(position) {
-            self.take_key(key, snapshot.as_mut());
-        }
-        let commit_seq = given.receipt.commit_seq;
-        for (column, value) in [(table.version, version), (table.commit_seq, commit_seq)] {
-            if let (Some(column), Some(value)) = (column, value) {
-                self.assign(column, value);
-                if let Some(snapshot) = &mut snapshot {
-                    snapshot[column] = Some(Value::Integer(value));
-                }
-            }
+        if let Written::Inserted { .. } = written {
+            self.take_key(given);
         }
         if let Some(snapshot) = &mut snapshot {
-            for (column, target) in references(table) {
-                let key =
-                    (snapshot[column].as_ref()).and_then(|value| given.replacement(target, value));
-                if let Some(key) = key {
-                    snapshot[column] = Some(Value::Integer(key));
-                }
+            replace_temporary(E::TABLE, snapshot, given);
+        }
+        let table = E::TABLE;
+        let integers = [
+            (table.version, version),
+            (table.commit_seq, given.receipt.commit_seq),
+        ];
+        for (column, value) in integers {
+            if let (Some(column), Some(value)) = (column, value) {
+                self.assign(column, Value::Integer(value), snapshot.as_mut());
             }
+        }
+        for column in [created_at, updated_at].into_iter().flatten() {
+            if let Some(now) = given.now {
+                self.assign(column, now.clone(), snapshot.as_mut());
+            }
+        }
+        for (column, value) in generated(table).zip(given.computed(step)) {
+            self.assign(column, value.clone(), snapshot.as_mut());
         }
         self.original = snapshot;
         if self.life == Life::New {
@@ -243,57 +251,102 @@ impl<E: Entity> Record<E> {
         }
     }
 
-    fn take_key(&mut self, key: i64, snapshot: Option<&mut Snapshot>) {
-        let Some(given) = E::Key::from_integer(key) else {
+    /// The key under which it is looked up, and its columns in the entity as far as they still hold a temporary one.
+    fn take_key(&mut self, given: &Given<'_>) {
+        let Ok(mut key) = self.key.to_values() else {
             return;
         };
-        if self.entity.key() == self.key {
-            self.entity.set_key(given.clone());
+        let mut is_replaced = false;
+        for (value, column) in key.iter_mut().zip(E::TABLE.key) {
+            if let Some(real) = given.replacement(E::TABLE, *column, value) {
+                if (self.entity.encode(*column)).is_ok_and(|present| present == *value) {
+                    self.assign(*column, real.clone(), None);
+                }
+                *value = real;
+                is_replaced = true;
+            }
         }
-        self.key = given;
-        if let Some(snapshot) = snapshot {
-            snapshot[E::TABLE.key] = Some(Value::Integer(key));
+        if is_replaced && let Some(key) = E::Key::from_values(&key) {
+            self.key = key;
         }
     }
 
     /// Replaces temporary keys in the columns that refer to other entities.
     pub(crate) fn replace_references(&mut self, given: &Given<'_>) {
-        for (column, target) in references(E::TABLE) {
-            let value = self.entity.encode(column);
-            if let Some(key) = value
-                .ok()
-                .and_then(|value| given.replacement(target, &value))
-            {
-                self.assign(column, key);
+        let table = E::TABLE;
+        for column in 0..table.columns.len() {
+            // Its own key is replaced when it is accepted itself.
+            if table.writer_key() == Some(column) {
+                continue;
+            }
+            let value = self.entity.encode(column).ok();
+            if let Some(key) = value.and_then(|value| given.replacement(table, column, &value)) {
+                self.assign(column, key, None);
             }
         }
     }
 
     /// The row holds this value whether or not the field can: one that is too narrow keeps what it has, and
     /// the next read of the row says so.
-    fn assign(&mut self, column: usize, value: i64) {
-        drop(self.entity.assign(column, ValueRef::Integer(value)));
+    fn assign(&mut self, column: usize, value: Value, snapshot: Option<&mut Snapshot>) {
+        drop(self.entity.assign(column, value.as_ref()));
+        if let Some(snapshot) = snapshot {
+            snapshot[column] = Some(value);
+        }
     }
 
     fn keyed(&self, error: Error) -> Error {
-        match self.key.encode() {
+        match self.key.to_values() {
             Ok(key) => error.with_key(key),
             Err(_) => error,
         }
     }
 }
 
-/// The columns that refer to another entity, and its table. A key that refers is replaced as a key.
-fn references(table: &'static TableDef) -> impl Iterator<Item = (usize, &'static TableDef)> {
-    (table.columns.iter().enumerate()).filter_map(move |(index, column)| {
-        let reference = column.references.filter(|_| index != table.key)?;
-        Some((index, (reference.table)()))
+/// Whether a column is the database's to write: what the application sets there is passed over.
+fn is_given(table: &TableDef, column: usize) -> bool {
+    table.commit_seq == Some(column) || table.columns[column].generated.is_some()
+}
+
+/// The columns that the database computes.
+fn generated(table: &'static TableDef) -> impl Iterator<Item = usize> {
+    (table.columns.iter().enumerate())
+        .filter(|(_, column)| column.generated.is_some())
+        .map(|(index, _)| index)
+}
+
+fn replace_temporary(table: &'static TableDef, snapshot: &mut Snapshot, given: &Given<'_>) {
+    for (column, value) in snapshot.iter_mut().enumerate() {
+        let key = (value.as_ref()).and_then(|value| given.replacement(table, column, value));
+        if key.is_some() {
+            *value = key;
+        }
+    }
+}
+
+/// The sets of unique columns in which some of these changes are.
+fn unique_changes(
+    table: &'static TableDef,
+    original: &Snapshot,
+    changes: &[ColumnChange],
+) -> Vec<UniqueChange> {
+    let changed = |column: &usize| changes.iter().find(|change| change.column == *column);
+    let sets =
+        (table.unique_keys()).filter(|set| set.iter().any(|column| changed(column).is_some()));
+    let before = |column: &usize| original[*column].clone().unwrap_or_default();
+    sets.map(|columns| UniqueChange {
+        columns,
+        freed: columns.iter().map(before).collect(),
+        taken: (columns.iter())
+            .map(|column| changed(column).map_or_else(|| before(column), |it| it.value.clone()))
+            .collect(),
     })
+    .collect()
 }
 
 /// The application changed a column that is not its to change.
 fn kept(table: &'static TableDef, column: usize) -> Error {
-    let message = if column == table.key {
+    let message = if table.is_key(column) {
         "the primary key of a tracked entity was changed: add a new entity and remove this one"
     } else {
         "the version is kept by the library: to save against one that was read earlier, attach the entity with it"

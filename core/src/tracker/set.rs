@@ -11,7 +11,7 @@ use crate::{
         ledger::Given,
         record::{Flight, Life},
     },
-    value::ColumnType,
+    value::PrimaryKey,
 };
 
 /// The tracked entities of one type.
@@ -206,7 +206,20 @@ impl<E: Entity> EntitySet<E> {
         }
     }
 
-    pub(crate) fn accept(&mut self, entry: &LedgerEntry, given: &Given<'_>) {
+    /// Replaces temporary keys wherever a record refers by one; a new one may be found by another key then.
+    pub(crate) fn replace_references(&mut self, place: Place, given: &Given<'_>) {
+        let Some(record) = self.record_mut(place) else {
+            return;
+        };
+        record.replace_references(given);
+        if record.life == Life::New {
+            // Of two with the same key the next save says so.
+            drop(self.claim(place));
+        }
+    }
+
+    /// Takes over what the step of a plan wrote.
+    pub(crate) fn accept(&mut self, step: usize, entry: &LedgerEntry, given: &Given<'_>) {
         let place = entry.place;
         if entry.written == Written::Deleted {
             drop(self.take(place));
@@ -217,7 +230,7 @@ impl<E: Entity> EntitySet<E> {
         };
         let before = record.key.clone();
         let life = record.life;
-        record.accept(entry.written, given);
+        record.accept(step, entry.written, given);
         let key = record.key.clone();
         if before != key {
             self.unlink(&before, life, place.index);
@@ -249,7 +262,7 @@ pub(crate) fn already_tracked<E: Entity>(key: &E::Key) -> Error {
         "an entity with this key is tracked by the context already: find it there, or detach it first",
     )
     .with_table(E::TABLE.name);
-    match key.encode() {
+    match key.to_values() {
         Ok(key) => error.with_key(key),
         Err(_) => error,
     }

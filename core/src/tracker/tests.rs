@@ -52,13 +52,13 @@ fn only_what_was_touched_is_listed() {
     assert_eq!(
         changes.0[0].changed,
         Changed::Updated {
-            key: Value::Integer(7),
+            key: vec![Value::Integer(7)],
             version: Some(3),
             columns: vec![ColumnChange {
                 column: 1,
                 value: Value::Text("y".to_owned()),
-                freed: None
             }],
+            unique: Vec::new(),
         }
     );
 }
@@ -103,7 +103,7 @@ fn a_key_is_tracked_once() {
     let (mut tracker, ada) = tracked();
     let error = tracker.attach(Customer::stored(5, "other")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyTracked);
-    assert_eq!(error.key(), Some(&Value::Integer(5)));
+    assert_eq!(error.key(), [Value::Integer(5)]);
 
     let twin = tracker.add(Customer::stored(5, "twin"));
     assert_eq!(

@@ -4,7 +4,7 @@ use std::{fmt::Debug, hash::Hash, ops::Range};
 
 use uuid::Uuid;
 
-use crate::value::Scalar;
+use crate::value::{Scalar, Value, ValueError};
 
 /// Temporary keys are given from this range, from its start on: by a context at `add`, replaced at save. The lowest
 /// integer is left out: programs like it as a sentinel.
@@ -21,13 +21,14 @@ pub enum KeyOrigin {
     Application,
 }
 
-/// A type that can be a primary key: `i64`, `Uuid` or `String`.
+/// A type that one column of a primary key can have: `i64`, `Uuid`, `String`, or a newtype of one of them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a primary key",
     label = "not a key type",
-    note = "a key is an i64 (given by the database), a Uuid (version 7, made at `add`) or a String (given by you)"
+    note = "a key is an i64 (given by the database), a Uuid (version 7, made at `add`) or a String (given by you)",
+    note = "for a newtype of one of these derive `EntityNewtype` and write #[entity(key)] on it"
 )]
-pub trait PrimaryKey: Scalar + Clone + Eq + Hash + Debug + Send + Sync + 'static {
+pub trait KeyColumn: Scalar + Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// Where new keys come from.
     const ORIGIN: KeyOrigin;
 
@@ -47,7 +48,7 @@ pub trait PrimaryKey: Scalar + Clone + Eq + Hash + Debug + Send + Sync + 'static
     }
 }
 
-impl PrimaryKey for i64 {
+impl KeyColumn for i64 {
     const ORIGIN: KeyOrigin = KeyOrigin::Writer;
 
     fn is_unset(&self) -> bool {
@@ -59,7 +60,7 @@ impl PrimaryKey for i64 {
     }
 }
 
-impl PrimaryKey for Uuid {
+impl KeyColumn for Uuid {
     const ORIGIN: KeyOrigin = KeyOrigin::Context;
 
     fn is_unset(&self) -> bool {
@@ -71,10 +72,112 @@ impl PrimaryKey for Uuid {
     }
 }
 
-impl PrimaryKey for String {
+impl KeyColumn for String {
     const ORIGIN: KeyOrigin = KeyOrigin::Application;
 
     fn is_unset(&self) -> bool {
         false
     }
 }
+
+/// A primary key: a [`KeyColumn`], or a tuple of two to four of them, which the application always gives.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a primary key",
+    label = "not a key type",
+    note = "a key is an i64 (given by the database), a Uuid (version 7, made at `add`) or a String (given by you)",
+    note = "for a newtype of one of these derive `EntityNewtype` and write #[entity(key)] on it"
+)]
+pub trait PrimaryKey: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+    /// Where new keys come from.
+    const ORIGIN: KeyOrigin;
+
+    /// Whether this is the value that asks for a new key. A key of several columns never does.
+    fn is_unset(&self) -> bool;
+
+    /// A new key, if the context makes them.
+    #[must_use]
+    fn generate() -> Option<Self>;
+
+    /// The key with this integer, if the writer makes them.
+    #[must_use]
+    fn from_integer(key: i64) -> Option<Self>;
+
+    /// The values to store, one for each column of the key.
+    ///
+    /// # Errors
+    ///
+    /// The index, within the key, of a column that could not keep its value exactly, and why.
+    fn to_values(&self) -> Result<Vec<Value>, (usize, ValueError)>;
+
+    /// The key with these values; `None` if they are not those of such a key.
+    #[must_use]
+    fn from_values(values: &[Value]) -> Option<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<K: KeyColumn> PrimaryKey for K {
+    const ORIGIN: KeyOrigin = K::ORIGIN;
+
+    fn is_unset(&self) -> bool {
+        KeyColumn::is_unset(self)
+    }
+
+    fn generate() -> Option<Self> {
+        <K as KeyColumn>::generate()
+    }
+
+    fn from_integer(key: i64) -> Option<Self> {
+        <K as KeyColumn>::from_integer(key)
+    }
+
+    fn to_values(&self) -> Result<Vec<Value>, (usize, ValueError)> {
+        match self.encode() {
+            Ok(value) => Ok(vec![value]),
+            Err(error) => Err((0, error)),
+        }
+    }
+
+    fn from_values(values: &[Value]) -> Option<Self> {
+        match values {
+            [value] => K::decode(value.as_ref()).ok(),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! composite {
+    ($($part:ident $index:tt),*) => {
+        #[diagnostic::do_not_recommend]
+        impl<$($part: KeyColumn),*> PrimaryKey for ($($part,)*) {
+            const ORIGIN: KeyOrigin = KeyOrigin::Application;
+
+            fn is_unset(&self) -> bool {
+                false
+            }
+
+            fn generate() -> Option<Self> {
+                None
+            }
+
+            fn from_integer(_key: i64) -> Option<Self> {
+                None
+            }
+
+            fn to_values(&self) -> Result<Vec<Value>, (usize, ValueError)> {
+                Ok(vec![$(self.$index.encode().map_err(|error| ($index, error))?),*])
+            }
+
+            fn from_values(values: &[Value]) -> Option<Self> {
+                let parts = [$($index),*].len();
+                if values.len() != parts {
+                    return None;
+                }
+                Some(($($part::decode(values[$index].as_ref()).ok()?,)*))
+            }
+        }
+    };
+}
+
+composite!(A 0, B 1);
+composite!(A 0, B 1, C 2);
+composite!(A 0, B 1, C 2, D 3);

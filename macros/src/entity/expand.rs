@@ -3,9 +3,9 @@
 //! All paths are absolute, nothing relies on a trait in scope, and the code is straight-line: reading a row is
 //! one struct expression with one value a column.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Path, ext::IdentExt};
+use syn::{Index, Path, ext::IdentExt};
 
 use crate::entity::{
     Entity,
@@ -90,10 +90,13 @@ impl Entity {
         let entity = self.name.unraw().to_string();
         let demands = self.fields.iter().map(|field| demands(field, krate));
         let columns = self.fields.iter().map(|field| column(field, krate));
-        let key = self.position(Role::Id).unwrap_or_default();
-        let key_type = &self.fields[key].ty;
-        let origin =
-            quote_spanned!(at(key_type)=> <#key_type as #krate::value::PrimaryKey>::ORIGIN);
+        let key = self.key().map(|(index, _)| index);
+        let key_type = self.key_type();
+        let span = self
+            .key()
+            .next()
+            .map_or_else(Span::call_site, |(_, field)| at(&field.ty));
+        let origin = quote_spanned!(span=> <#key_type as #krate::value::PrimaryKey>::ORIGIN);
         let version = option(self.position(Role::Version));
         let commit_seq = option(self.position(Role::CommitSeq));
         quote! {
@@ -103,29 +106,47 @@ impl Entity {
                     name: #table,
                     entity: #entity,
                     strict: #strict,
+                    without_rowid: false,
+                    autoincrement: false,
                     columns: &[#(#columns),*],
                     checks: &[#(#checks),*],
-                    key: #key,
+                    key: &[#(#key),*],
                     key_origin: #origin,
                     version: #version,
                     commit_seq: #commit_seq,
+                    created_at: ::core::option::Option::None,
+                    updated_at: ::core::option::Option::None,
+                    foreign_keys: &[],
+                    indexes: &[],
                 }
             };
         }
     }
 
     fn key_items(&self) -> TokenStream {
-        let field = &self.fields[self.position(Role::Id).unwrap_or_default()];
-        let (ty, member) = (&field.ty, &field.member);
+        let ty = self.key_type();
+        let members: Vec<_> = self.key().map(|(_, field)| &field.member).collect();
+        let (get, set) = if let [member] = members[..] {
+            (
+                quote!(::core::clone::Clone::clone(&self.#member)),
+                quote!(self.#member = key;),
+            )
+        } else {
+            let parts = (0..members.len()).map(Index::from);
+            (
+                quote!((#(::core::clone::Clone::clone(&self.#members),)*)),
+                quote!(#(self.#members = key.#parts;)*),
+            )
+        };
         quote! {
             type Key = #ty;
 
             fn key(&self) -> Self::Key {
-                ::core::clone::Clone::clone(&self.#member)
+                #get
             }
 
             fn set_key(&mut self, key: Self::Key) {
-                self.#member = key;
+                #set
             }
         }
     }
@@ -245,7 +266,9 @@ fn column(field: &Field, krate: &Path) -> TokenStream {
     let (name, column_type) = (&field.column, field.column_type(krate));
     let (unique, index) = (field.unique, field.index);
     let check = option(field.check.as_ref());
-    let default = option(field.default.as_ref());
+    let default =
+        option((field.default.as_ref()).map(|sql| quote!(#krate::entity::DefaultValue::Sql(#sql))));
+    let member = field.member.unraw().to_string();
     let references = option(field.references.as_ref().map(|it| reference(it, krate)));
     let trait_of = quote_spanned!(at(&field.ty)=> <#column_type as #krate::value::ColumnType>);
     let storage = quote_spanned!(at(&field.ty)=> #trait_of::STORAGE);
@@ -254,13 +277,16 @@ fn column(field: &Field, krate: &Path) -> TokenStream {
     quote! {
         #krate::entity::ColumnDef {
             name: #name,
+            field: #member,
             storage: #storage,
             nullable: #nullable,
             large: #large,
             unique: #unique,
             index: #index,
+            collate: ::core::option::Option::None,
             check: #check,
             default: #default,
+            generated: ::core::option::Option::None,
             references: #references,
         }
     }
