@@ -3,15 +3,19 @@
 mod column;
 #[doc(hidden)]
 pub mod demand;
+mod embedded;
+#[doc(hidden)]
+pub mod layout;
 #[cfg(test)]
 pub(crate) mod samples;
 mod table;
 mod types;
 
-pub use anabranch_macros::{Entity, EntityEnum};
+pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
 pub use self::{
     column::{Column, CommitSeq},
+    embedded::{Embedded, optional},
     table::{
         ColumnDef, DefaultValue, ForeignKey, ForeignKeyAction, Generated, IndexDef, IndexedBy,
         Reference, TableDef,

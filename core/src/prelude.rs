@@ -4,6 +4,6 @@ pub use crate::{
     context::{Context, EntityState, Saved, Tracked},
     database::Database,
     engine::{Bytes, Execution, Synchronous, Transaction},
-    entity::{CommitSeq, Entity, EntityEnum},
+    entity::{CommitSeq, Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{Error, ErrorKind},
 };

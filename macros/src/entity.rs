@@ -1,17 +1,26 @@
 //! `#[derive(Entity)]`: what the struct says, checked as far as tokens go.
 
+pub(crate) mod columns;
 mod expand;
-mod field;
+pub(crate) mod field;
+mod index;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DataStruct, DeriveInput, Fields, Ident, LitStr, Path, Visibility, ext::IdentExt};
+use syn::{
+    Data, DataStruct, DeriveInput, Fields, Ident, LitStr, Path, Token, Visibility, ext::IdentExt,
+    punctuated::Punctuated,
+};
 
 use crate::{
-    entity::field::{Field, Role},
+    entity::{
+        columns::Columns,
+        field::{Field, Role},
+        index::{ForeignKey, Index, IndexOn},
+    },
     errors::Errors,
     names::snake_case,
-    settings::{Place, Settings},
+    settings::{FieldPath, Place, Settings},
 };
 
 /// An entity, ready to be written out.
@@ -21,8 +30,11 @@ struct Entity {
     krate: Path,
     table: String,
     strict: bool,
+    without_rowid: bool,
     checks: Vec<LitStr>,
-    fields: Vec<Field>,
+    indexes: Vec<Index>,
+    foreign_keys: Vec<ForeignKey>,
+    columns: Columns,
 }
 
 pub(crate) fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
@@ -40,31 +52,33 @@ impl Entity {
             );
         }
         let settings = Settings::parse(&input.attrs, Place::Struct, &mut errors);
-        let fields: Vec<Field> = named
-            .iter()
-            .filter_map(|field| Field::parse(field, &mut errors))
-            .collect();
+        let case = settings.case(&mut errors);
+        let columns = Columns::parse(named, Place::Field, case, &mut errors);
         // A field that failed may have been the key: no second complaint about that.
-        if fields.len() == named.len() {
-            check_key(&input.ident, &fields, &mut errors);
+        if columns.len() == named.len() {
+            check_key(&input.ident, &columns.fields, &mut errors);
         }
-        check_roles(&fields, &mut errors);
-        check_names(&fields, &mut errors);
+        check_roles(&columns.fields, &mut errors);
         let entity = Self {
             table: table_name(&input.ident, &settings, &mut errors),
             strict: settings.boolean("strict", &mut errors).unwrap_or(true),
+            without_rowid: settings.flag("without_rowid", &mut errors),
             checks: settings.strings("check", &mut errors),
+            indexes: Index::parse_all(&settings, &mut errors),
+            foreign_keys: ForeignKey::parse_all(&settings, &mut errors),
             krate: settings.krate(&mut errors),
             name: input.ident,
             visibility: input.vis,
-            fields,
+            columns,
         };
+        entity.check_paths(&mut errors);
+        entity.check_rowid(&settings, &mut errors);
         errors.finish(entity)
     }
 
     /// The fields of the primary key, with their positions.
     fn key(&self) -> impl Iterator<Item = (usize, &Field)> {
-        (self.fields.iter().enumerate()).filter(|(_, field)| field.role == Some(Role::Id))
+        (self.columns.fields.iter().enumerate()).filter(|(_, field)| field.role == Some(Role::Id))
     }
 
     /// The type of the primary key: a field's, or a tuple of theirs.
@@ -78,15 +92,50 @@ impl Entity {
 
     /// The position of the field with this role.
     fn position(&self, role: Role) -> Option<usize> {
-        self.fields
-            .iter()
-            .position(|field| field.role == Some(role))
+        (self.columns.fields.iter()).position(|field| field.role == Some(role))
+    }
+
+    /// Indexes and foreign keys name fields that are there.
+    fn check_paths(&self, errors: &mut Errors) {
+        let indexes = self.indexes.iter().filter_map(|index| match &index.on {
+            IndexOn::Columns(columns) => Some(columns),
+            IndexOn::Expressions(_) => None,
+        });
+        let foreign_keys = self.foreign_keys.iter().map(|key| &key.columns);
+        for path in indexes.chain(foreign_keys).flatten() {
+            self.columns.check_path(path, errors);
+        }
+    }
+
+    /// What needs a rowid, and what a rowid is.
+    fn check_rowid(&self, settings: &Settings, errors: &mut Errors) {
+        let autoincrement = self.columns.fields.iter().find(|field| field.autoincrement);
+        if self.without_rowid {
+            if let Some(at) = self.position(Role::CommitSeq) {
+                errors.push(
+                    &self.columns.fields[at].member,
+                    "rows get their commit number by their rowid: remove `without_rowid` or `commit_seq`",
+                );
+            }
+            if autoincrement.is_some() {
+                errors.push(
+                    settings.name("without_rowid"),
+                    "AUTOINCREMENT is of a rowid: remove `without_rowid` or `autoincrement`",
+                );
+            }
+        }
+        if let Some(field) = autoincrement
+            && (field.role != Some(Role::Id) || self.key().count() > 1)
+        {
+            errors.push(
+                &field.member,
+                "`autoincrement` is of a key that is one `i64`: move it to the field with `id`, or remove it",
+            );
+        }
     }
 }
 
-fn named_fields(
-    input: &DeriveInput,
-) -> syn::Result<&syn::punctuated::Punctuated<syn::Field, syn::Token![,]>> {
+pub(crate) fn named_fields(input: &DeriveInput) -> syn::Result<&Punctuated<syn::Field, Token![,]>> {
     let message = match &input.data {
         Data::Struct(DataStruct {
             fields: Fields::Named(fields),
@@ -119,10 +168,18 @@ fn table_name(name: &Ident, settings: &Settings, errors: &mut Errors) -> String 
 }
 
 fn check_key(name: &Ident, fields: &[Field], errors: &mut Errors) {
-    if !fields.iter().any(|field| field.role == Some(Role::Id)) {
+    let key: Vec<_> = (fields.iter())
+        .filter(|field| field.role == Some(Role::Id))
+        .collect();
+    if key.is_empty() {
         errors.push(
             name,
-            "no field is the key: write #[entity(id)] on one of type `i64`, `Uuid` or `String`",
+            "no field is the key: write #[entity(id)] on one of type `i64`, `Uuid` or `String`, or on several",
+        );
+    } else if let Some(fifth) = key.get(4) {
+        errors.push(
+            &fifth.member,
+            "a key has at most four columns: remove `id` here, or give the entity a key of its own and a unique index",
         );
     }
 }
@@ -146,27 +203,36 @@ fn check_roles(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// SQLite does not tell columns apart by case, and two fields cannot share a constant.
-fn check_names(fields: &[Field], errors: &mut Errors) {
-    for (index, field) in fields.iter().enumerate() {
-        for earlier in &fields[..index] {
-            if field.column.eq_ignore_ascii_case(&earlier.column) {
+impl Columns {
+    /// A path begins with a field that is a column, and goes on only in an embedded struct.
+    fn check_path(&self, path: &FieldPath, errors: &mut Errors) {
+        let field = self.find(&path.field);
+        let (is_embedded, is_path) = match field {
+            None => {
                 errors.push(
-                    &field.column_at,
-                    format!(
-                        "the column `{}` belongs to `{}` already (case does not count): choose another name",
-                        earlier.column, earlier.member
-                    ),
+                    &path.field,
+                    "there is no such column: name a field of this struct",
                 );
-            } else if field.constant == earlier.constant {
-                errors.push(
-                    &field.member,
-                    format!(
-                        "the constant `{}` belongs to `{}` already: rename one of the fields",
-                        field.constant, earlier.member
-                    ),
-                );
+                return;
             }
+            Some((_, field)) => (field.embed().is_some(), !path.inner.is_empty()),
+        };
+        if is_embedded && !is_path {
+            errors.push(
+                &path.field,
+                format!(
+                    "`{0}` is several columns: name one of them, as in `{0}.city`",
+                    path.field
+                ),
+            );
+        } else if is_path && !is_embedded {
+            errors.push(
+                &path.field,
+                format!(
+                    "`{}` is no embedded struct: write its name alone",
+                    path.field
+                ),
+            );
         }
     }
 }

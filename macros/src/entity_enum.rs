@@ -6,6 +6,7 @@ use syn::{Data, DataEnum, DeriveInput, Fields, Ident, Path, Variant, ext::IdentE
 
 use crate::{
     errors::Errors,
+    names::Case,
     settings::{Place, Settings},
 };
 
@@ -44,13 +45,20 @@ impl EntityEnum {
         }
         let settings = Settings::parse(&input.attrs, Place::Enum, &mut errors);
         let integer = settings.flag("integer", &mut errors);
+        let case = settings.case(&mut errors);
+        if let Some(at) = settings.name("rename_all").filter(|_| integer) {
+            errors.push(
+                at,
+                "an `integer` enum stores its discriminants: remove `rename_all`, or `integer`",
+            );
+        }
         let parsed = Self {
             variants: variants
                 .iter()
                 .map(|variant| {
                     (
                         variant.ident.clone(),
-                        stored_name(variant, integer, &mut errors),
+                        stored_name(variant, integer, case, &mut errors),
                     )
                 })
                 .collect(),
@@ -179,7 +187,12 @@ fn constant(index: usize) -> Ident {
 }
 
 /// The text that stands for the variant; the variant is checked on the way.
-fn stored_name(variant: &Variant, integer: bool, errors: &mut Errors) -> String {
+fn stored_name(
+    variant: &Variant,
+    integer: bool,
+    case: Option<Case>,
+    errors: &mut Errors,
+) -> String {
     let name = variant.ident.unraw().to_string();
     if !matches!(variant.fields, Fields::Unit) {
         errors.push(
@@ -201,5 +214,9 @@ fn stored_name(variant: &Variant, integer: bool, errors: &mut Errors) -> String 
             "an `integer` enum stores its discriminants: remove `rename`, or `integer` on the enum",
         );
     }
-    rename.map_or(name, |text| text.value())
+    match (rename, case) {
+        (Some(rename), _) => rename.value(),
+        (None, Some(case)) => case.of(&name),
+        (None, None) => name,
+    }
 }

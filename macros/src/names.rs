@@ -24,6 +24,60 @@ pub(crate) fn constant_case(name: &str) -> String {
     snake_case(name).to_uppercase()
 }
 
+/// How all names of a struct or an enum are written in the database.
+#[derive(Clone, Copy)]
+pub(crate) enum Case {
+    Lower,
+    Upper,
+    Pascal,
+    Camel,
+    Snake,
+    ScreamingSnake,
+    Kebab,
+    ScreamingKebab,
+}
+
+impl Case {
+    /// As serde names them.
+    pub(crate) const ALL: [(&'static str, Self); 8] = [
+        ("lowercase", Self::Lower),
+        ("UPPERCASE", Self::Upper),
+        ("PascalCase", Self::Pascal),
+        ("camelCase", Self::Camel),
+        ("snake_case", Self::Snake),
+        ("SCREAMING_SNAKE_CASE", Self::ScreamingSnake),
+        ("kebab-case", Self::Kebab),
+        ("SCREAMING-KEBAB-CASE", Self::ScreamingKebab),
+    ];
+
+    /// The name of a field or a variant in this case.
+    pub(crate) fn of(self, name: &str) -> String {
+        let snake = snake_case(name);
+        let capitalized = || -> String { snake.split('_').map(capitalize).collect() };
+        match self {
+            Self::Lower => snake.replace('_', ""),
+            Self::Upper => snake.replace('_', "").to_uppercase(),
+            Self::Pascal => capitalized(),
+            Self::Camel => {
+                let name = capitalized();
+                let mut letters = name.chars();
+                let first = letters.next().map(char::to_lowercase);
+                first.into_iter().flatten().chain(letters).collect()
+            }
+            Self::Snake => snake,
+            Self::ScreamingSnake => snake.to_uppercase(),
+            Self::Kebab => snake.replace('_', "-"),
+            Self::ScreamingKebab => snake.replace('_', "-").to_uppercase(),
+        }
+    }
+}
+
+fn capitalize(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
+}
+
 /// The candidate that was probably meant: at most a third of the letters differ.
 pub(crate) fn nearest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
     candidates
@@ -52,7 +106,26 @@ fn distance(from: &str, to: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{constant_case, nearest, snake_case};
+    use super::{Case, constant_case, nearest, snake_case};
+
+    #[test]
+    fn names_are_written_in_every_case() {
+        let written = Case::ALL.map(|(_, case)| case.of("placed_at"));
+        assert_eq!(
+            written,
+            [
+                "placedat",
+                "PLACEDAT",
+                "PlacedAt",
+                "placedAt",
+                "placed_at",
+                "PLACED_AT",
+                "placed-at",
+                "PLACED-AT"
+            ]
+        );
+        assert_eq!(Case::Snake.of("InTransit"), "in_transit");
+    }
 
     #[test]
     fn words_are_separated_in_snake_case() {

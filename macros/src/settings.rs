@@ -3,58 +3,112 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
-    Attribute, Ident, Lit, LitStr, Meta, Path, Token,
+    Attribute, Expr, Ident, Lit, LitStr, Meta, Path, Token,
     ext::IdentExt,
-    parse::{Parse, ParseStream},
+    parse::{Parse, ParseStream, Parser},
     punctuated::Punctuated,
     token::Paren,
 };
 
-use crate::{errors::Errors, names::nearest};
+use crate::{
+    errors::Errors,
+    names::{Case, nearest},
+};
 
 /// Where an attribute stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Struct,
     Field,
+    Embedded,
+    EmbeddedField,
+    Newtype,
     Enum,
     Variant,
+    /// In the parentheses of `index(...)` on a struct.
+    Index,
+    /// In the parentheses of `index(...)` on a field.
+    FieldIndex,
+    /// In the parentheses of `foreign_key(...)`.
+    ForeignKey,
 }
 
 impl Place {
     /// The attributes that are known here.
     const fn known(self) -> &'static [&'static str] {
         match self {
-            Self::Struct => &["table", "strict", "check", "crate"],
+            Self::Struct => &[
+                "table",
+                "strict",
+                "without_rowid",
+                "rename_all",
+                "check",
+                "index",
+                "foreign_key",
+                "crate",
+            ],
             Self::Field => &[
                 "id",
+                "autoincrement",
                 "column",
                 "json",
+                "embed",
+                "prefix",
+                "skip",
                 "version",
                 "commit_seq",
+                "created_at",
+                "updated_at",
                 "unique",
                 "index",
+                "collate",
                 "check",
+                "default",
+                "generated",
+                "stored",
+                "references",
+                "on_delete",
+                "on_update",
+            ],
+            Self::Embedded => &["rename_all", "crate"],
+            Self::EmbeddedField => &[
+                "column",
+                "json",
+                "embed",
+                "prefix",
+                "skip",
+                "unique",
+                "index",
+                "collate",
                 "default",
                 "references",
                 "on_delete",
                 "on_update",
             ],
-            Self::Enum => &["integer", "crate"],
+            Self::Newtype => &["key", "json", "crate"],
+            Self::Enum => &["integer", "rename_all", "crate"],
             Self::Variant => &["rename"],
+            Self::Index => &["columns", "on", "name", "unique", "where"],
+            Self::FieldIndex => &["name", "unique", "where"],
+            Self::ForeignKey => &["columns", "references", "on_delete", "on_update"],
         }
     }
 
     fn may_repeat(self, name: &str) -> bool {
-        self == Self::Struct && name == "check"
+        self == Self::Struct && ["check", "index", "foreign_key"].contains(&name)
     }
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Struct => "a struct",
             Self::Field => "a field",
+            Self::Embedded => "an embedded struct",
+            Self::EmbeddedField => "a field of an embedded struct",
+            Self::Newtype => "a newtype",
             Self::Enum => "an enum",
             Self::Variant => "a variant",
+            Self::Index | Self::FieldIndex => "an index",
+            Self::ForeignKey => "a foreign key",
         }
     }
 
@@ -62,9 +116,11 @@ impl Place {
     const fn counterpart(self) -> Self {
         match self {
             Self::Struct => Self::Field,
-            Self::Field => Self::Struct,
+            Self::Field | Self::Index | Self::FieldIndex | Self::ForeignKey => Self::Struct,
+            Self::Embedded => Self::EmbeddedField,
+            Self::EmbeddedField => Self::Field,
+            Self::Newtype | Self::Variant => Self::Enum,
             Self::Enum => Self::Variant,
-            Self::Variant => Self::Enum,
         }
     }
 }
@@ -78,6 +134,7 @@ struct Setting {
 enum SettingValue {
     Literal(Lit),
     Path(Path),
+    Expression(Expr),
     Parenthesized(TokenStream),
 }
 
@@ -85,12 +142,13 @@ impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name = input.call(Ident::parse_any)?;
         let value = if input.parse::<Option<Token![=]>>()?.is_some() {
-            Some(if input.peek(Lit) {
-                SettingValue::Literal(input.parse()?)
-            } else {
-                SettingValue::Path(Path::parse_mod_style(input).map_err(|error| {
-                    syn::Error::new(error.span(), "expected a literal or a name")
-                })?)
+            let expression = input
+                .parse::<Expr>()
+                .map_err(|error| syn::Error::new(error.span(), "expected a literal or a name"))?;
+            Some(match expression {
+                Expr::Lit(literal) => SettingValue::Literal(literal.lit),
+                Expr::Path(path) if path.qself.is_none() => SettingValue::Path(path.path),
+                other => SettingValue::Expression(other),
             })
         } else if input.peek(Paren) {
             let list;
@@ -109,6 +167,7 @@ impl ToTokens for Setting {
         match &self.value {
             Some(SettingValue::Literal(literal)) => literal.to_tokens(tokens),
             Some(SettingValue::Path(path)) => path.to_tokens(tokens),
+            Some(SettingValue::Expression(expression)) => expression.to_tokens(tokens),
             Some(SettingValue::Parenthesized(list)) => list.to_tokens(tokens),
             None => {}
         }
@@ -124,20 +183,80 @@ impl Settings {
         let mut settings: Vec<Setting> = Vec::new();
         for attribute in attributes.iter().filter(|it| it.path().is_ident("entity")) {
             for setting in errors.take(items(attribute)).unwrap_or_default() {
-                let name = setting.name.to_string();
-                if !place.known().contains(&name.as_str()) {
-                    errors.push(&setting.name, unknown(&name, place));
-                } else if !place.may_repeat(&name) && settings.iter().any(|it| it.name == name) {
-                    errors.push(
-                        &setting.name,
-                        format!("`{name}` is given twice: remove one"),
-                    );
-                } else {
-                    settings.push(setting);
-                }
+                add(&mut settings, setting, place, errors);
             }
         }
         Self(settings)
+    }
+
+    /// Every `name(...)`, with where it stands and what is in it; a `name` alone has nothing in it.
+    pub(crate) fn lists(
+        &self,
+        name: &str,
+        place: Place,
+        errors: &mut Errors,
+    ) -> Vec<(Ident, Self)> {
+        let mut lists = Vec::new();
+        for setting in self.0.iter().filter(|setting| setting.name == name) {
+            let mut settings = Vec::new();
+            match &setting.value {
+                None => {}
+                Some(SettingValue::Parenthesized(list)) => {
+                    let parser = Punctuated::<Setting, Token![,]>::parse_terminated;
+                    for setting in errors.take(parser.parse2(list.clone())).unwrap_or_default() {
+                        add(&mut settings, setting, place, errors);
+                    }
+                }
+                Some(_) => errors.push(
+                    setting,
+                    format!("`{name}` takes a list: write `{name}(...)`"),
+                ),
+            }
+            lists.push((setting.name.clone(), Self(settings)));
+        }
+        lists
+    }
+
+    /// `name(a, b.c)`: fields, and paths to fields of embedded structs.
+    pub(crate) fn fields(&self, name: &str, errors: &mut Errors) -> Option<Vec<FieldPath>> {
+        let setting = self.find(name)?;
+        let Some(SettingValue::Parenthesized(list)) = &setting.value else {
+            errors.push(
+                setting,
+                format!("`{name}` takes a list of fields: write `{name}(one, another)`"),
+            );
+            return None;
+        };
+        let parser = Punctuated::<FieldPath, Token![,]>::parse_terminated;
+        let fields = errors.take(parser.parse2(list.clone()))?;
+        if fields.is_empty() {
+            errors.push(setting, format!("`{name}` is empty: name its fields"));
+        }
+        Some(fields.into_iter().collect())
+    }
+
+    /// `name = "text"` as SQL, or any other expression as Rust.
+    pub(crate) fn sql_or_rust(&self, name: &str, errors: &mut Errors) -> Option<SqlOrRust> {
+        let setting = self.find(name)?;
+        match &setting.value {
+            Some(SettingValue::Literal(Lit::Str(_))) => {
+                self.string(name, errors).map(SqlOrRust::Sql)
+            }
+            Some(SettingValue::Literal(literal)) => {
+                Some(SqlOrRust::Rust(literal.to_token_stream()))
+            }
+            Some(SettingValue::Path(path)) => Some(SqlOrRust::Rust(path.to_token_stream())),
+            Some(SettingValue::Expression(expression)) => {
+                Some(SqlOrRust::Rust(expression.to_token_stream()))
+            }
+            _ => {
+                errors.push(
+                    setting,
+                    format!("`{name}` takes SQL as a text, or a Rust expression: write `{name} = \"0\"` or `{name} = Status::New`"),
+                );
+                None
+            }
+        }
     }
 
     /// The name as written, if the item is there: where to show a mistake.
@@ -176,6 +295,32 @@ impl Settings {
     /// `name = "text"`, not empty.
     pub(crate) fn string(&self, name: &str, errors: &mut Errors) -> Option<LitStr> {
         self.strings(name, errors).into_iter().next()
+    }
+
+    /// `name = "text"`, which may be empty.
+    pub(crate) fn string_or_empty(&self, name: &str, errors: &mut Errors) -> Option<String> {
+        match &self.find(name)?.value {
+            Some(SettingValue::Literal(Lit::Str(text))) if text.value().is_empty() => {
+                Some(String::new())
+            }
+            _ => self.string(name, errors).map(|text| text.value()),
+        }
+    }
+
+    /// The names of all items but these.
+    pub(crate) fn names_but(&self, known: &[&str]) -> impl Iterator<Item = &Ident> {
+        (self.0.iter().map(|setting| &setting.name))
+            .filter(|name| !known.iter().any(|known| *name == known))
+    }
+
+    /// The item is the only one.
+    pub(crate) fn alone(&self, name: &str, why: &str, errors: &mut Errors) {
+        for other in self.names_but(&[name]) {
+            errors.push(
+                other,
+                format!("`{name}` stands alone, since {why}: remove `{other}`"),
+            );
+        }
     }
 
     /// Every `name = "text"`, none of them empty.
@@ -220,6 +365,21 @@ impl Settings {
         }
     }
 
+    /// `rename_all = "camelCase"`.
+    pub(crate) fn case(&self, errors: &mut Errors) -> Option<Case> {
+        let text = self.string("rename_all", errors)?;
+        let value = text.value();
+        let known = Case::ALL.iter().find(|(name, _)| *name == value);
+        if known.is_none() {
+            let names = Case::ALL.map(|(name, _)| name).join(", ");
+            errors.push(
+                &text,
+                format!("`{value}` is no way to write names: choose one of {names}"),
+            );
+        }
+        known.map(|(_, case)| *case)
+    }
+
     /// The path of the crate `anabranch`, as the generated code names it.
     pub(crate) fn krate(&self, errors: &mut Errors) -> Path {
         self.string("crate", errors)
@@ -229,6 +389,47 @@ impl Settings {
 
     fn find(&self, name: &str) -> Option<&Setting> {
         self.0.iter().find(|setting| setting.name == name)
+    }
+}
+
+/// A field, or the path to one in embedded structs: `address.city`.
+pub(crate) struct FieldPath {
+    pub(crate) field: Ident,
+    /// The rest of the path; empty for a field of the entity itself.
+    pub(crate) inner: String,
+}
+
+impl Parse for FieldPath {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let field = input.call(Ident::parse_any)?;
+        let mut inner = Vec::new();
+        while input.parse::<Option<Token![.]>>()?.is_some() {
+            inner.push(input.call(Ident::parse_any)?.unraw().to_string());
+        }
+        Ok(Self {
+            field,
+            inner: inner.join("."),
+        })
+    }
+}
+
+/// What can be written as SQL or in Rust.
+pub(crate) enum SqlOrRust {
+    Sql(LitStr),
+    Rust(TokenStream),
+}
+
+fn add(settings: &mut Vec<Setting>, setting: Setting, place: Place, errors: &mut Errors) {
+    let name = setting.name.to_string();
+    if !place.known().contains(&name.as_str()) {
+        errors.push(&setting.name, unknown(&name, place));
+    } else if !place.may_repeat(&name) && settings.iter().any(|it| it.name == name) {
+        errors.push(
+            &setting.name,
+            format!("`{name}` is given twice: remove one"),
+        );
+    } else {
+        settings.push(setting);
     }
 }
 

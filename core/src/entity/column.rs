@@ -13,7 +13,7 @@ pub struct Column<E, T> {
     of: PhantomData<fn() -> (E, T)>,
 }
 
-impl<E: Entity, T> Column<E, T> {
+impl<E, T> Column<E, T> {
     /// The column at `index` of the entity's table. Called by the derive.
     #[must_use]
     pub const fn new(index: usize) -> Self {
@@ -28,7 +28,9 @@ impl<E: Entity, T> Column<E, T> {
     pub const fn index(self) -> usize {
         self.index
     }
+}
 
+impl<E: Entity, T> Column<E, T> {
     /// The column's definition.
     #[must_use]
     pub fn definition(self) -> &'static ColumnDef {

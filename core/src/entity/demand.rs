@@ -2,6 +2,8 @@
 //!
 //! A derive names `MET` of the field's type, so that the compiler looks and, if need be, complains there.
 
+use chrono::{DateTime, Utc};
+
 use crate::{entity::CommitSeq, value::KeyColumn};
 
 /// The type of a `version` field.
@@ -45,6 +47,32 @@ pub trait ReferenceType<K> {
 impl<K: KeyColumn> ReferenceType<K> for K {}
 #[diagnostic::do_not_recommend]
 impl<K: KeyColumn> ReferenceType<K> for Option<K> {}
+
+macro_rules! composite {
+    ($($field:ident $key:ident),*) => {
+        #[diagnostic::do_not_recommend]
+        impl<$($field: ReferenceType<$key>, $key: KeyColumn),*> ReferenceType<($($key,)*)> for ($($field,)*) {}
+    };
+}
+
+composite!(A K, B L);
+composite!(A K, B L, C M);
+composite!(A K, B L, C M, D N);
+
+/// The type of a `created_at` or `updated_at` field.
+#[diagnostic::on_unimplemented(
+    message = "the time of a save is a `DateTime<Utc>`, not `{Self}`",
+    label = "change this to `chrono::DateTime<chrono::Utc>`, or an Option of it"
+)]
+pub trait TimestampType {
+    /// The demand is met.
+    const MET: () = ();
+}
+
+#[diagnostic::do_not_recommend]
+impl TimestampType for DateTime<Utc> {}
+#[diagnostic::do_not_recommend]
+impl<T: TimestampType> TimestampType for Option<T> {}
 
 /// A type that can be NULL.
 #[diagnostic::on_unimplemented(

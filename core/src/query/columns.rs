@@ -4,10 +4,10 @@ use crate::{
     entity::{Column, Entity},
     query::{Condition, Operand, OrderBy},
     sql::{Comparison, Direction, OrderTerm, Pattern, Predicate},
-    value::{ColumnType, Value, ValueError, check_text},
+    value::{ColumnType, Scalar, Value, ValueError, check_text},
 };
 
-/// A column type whose values are text to be searched: `String`, and an `Option` of it.
+/// A column type whose values are text to be searched: `String`, a newtype of it, and an `Option` of these.
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` holds no text to be searched",
     label = "not a text column"
@@ -16,7 +16,7 @@ pub trait Text: ColumnType {}
 
 impl Text for String {}
 
-impl Text for Option<String> {}
+impl<T: Text + Scalar> Text for Option<T> {}
 
 /// # Comparing
 ///

@@ -5,23 +5,28 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Index, Path, ext::IdentExt};
+use syn::{Path, ext::IdentExt};
 
-use crate::entity::{
-    Entity,
-    field::{Field, Form, Reference, Role, at},
+use crate::{
+    entity::{
+        Entity,
+        field::{Field, Form, Reference, Role, at},
+        index::{ForeignKey, Index, IndexOn},
+    },
+    settings::SqlOrRust,
 };
 
 impl Entity {
     pub(crate) fn expand(&self) -> TokenStream {
         let (name, krate) = (&self.name, &self.krate);
+        let (constants, columns) = self.columns.definitions(krate);
         let inherent = self.inherent_items();
-        let table = self.table();
+        let table = self.table(&columns);
         let key = self.key_items();
-        let encode = self.encode();
-        let assign = self.assign();
-        let decode = self.decode();
-        quote! {
+        let encode = self.columns.encode(krate);
+        let assign = self.columns.assign(krate);
+        let decoded = self.columns.decoded(krate, None);
+        let items = quote! {
             #[automatically_derived]
             #[allow(dead_code, deprecated, private_interfaces, reason = "offered for every field, used as needed")]
             impl #name {
@@ -35,30 +40,29 @@ impl Entity {
                 #key
                 #encode
                 #assign
-                #decode
+
+                // The parameter has a name that no field's type has.
+                fn decode<__Row: #krate::value::Row + ?::core::marker::Sized>(
+                    row: &__Row,
+                ) -> ::core::result::Result<Self, (usize, #krate::value::ValueError)> {
+                    ::core::result::Result::Ok(Self { #decoded })
+                }
             }
-        }
+        };
+        self.columns.enclosed(&constants, items)
     }
 
     /// A constant for each column, `query` and `find`.
     fn inherent_items(&self) -> TokenStream {
         let (krate, visibility) = (&self.krate, &self.visibility);
-        let constants = self.fields.iter().enumerate().map(|(index, field)| {
-            let (constant, column_type) = (&field.constant, field.column_type(krate));
-            let doc = format!("The column `{}`.", field.column);
-            quote! {
-                #[doc = #doc]
-                #visibility const #constant: #krate::entity::Column<Self, #column_type> =
-                    #krate::entity::Column::new(#index);
-            }
-        });
+        let constants = self.columns.constants(krate, visibility);
         let find_doc = format!(
             "Reads the row with this key from `{}`; `None` if there is none.",
             self.table
         );
         let query_doc = format!("A query for the rows of `{}`.", self.table);
         quote! {
-            #(#constants)*
+            #constants
 
             #[doc = #query_doc]
             #[must_use]
@@ -85,42 +89,116 @@ impl Entity {
     }
 
     /// The table's definition, preceded by what is demanded of the fields' types.
-    fn table(&self) -> TokenStream {
+    fn table(&self, columns: &TokenStream) -> TokenStream {
         let (krate, table, strict, checks) = (&self.krate, &self.table, self.strict, &self.checks);
         let entity = self.name.unraw().to_string();
-        let demands = self.fields.iter().map(|field| demands(field, krate));
-        let columns = self.fields.iter().map(|field| column(field, krate));
-        let key = self.key().map(|(index, _)| index);
+        let fields = &self.columns.fields;
+        let demands = fields.iter().map(|field| demands(field, krate));
+        let key = self.key().map(|(index, _)| self.columns.position(index));
         let key_type = self.key_type();
         let span = self
             .key()
             .next()
             .map_or_else(Span::call_site, |(_, field)| at(&field.ty));
         let origin = quote_spanned!(span=> <#key_type as #krate::value::PrimaryKey>::ORIGIN);
-        let version = option(self.position(Role::Version));
-        let commit_seq = option(self.position(Role::CommitSeq));
+        let without_rowid = self.without_rowid;
+        let autoincrement = fields.iter().any(|field| field.autoincrement);
+        let role = |role| {
+            option(
+                self.position(role)
+                    .map(|index| self.columns.position(index)),
+            )
+        };
+        let (version, commit_seq) = (role(Role::Version), role(Role::CommitSeq));
+        let (created_at, updated_at) = (role(Role::CreatedAt), role(Role::UpdatedAt));
+        let foreign_keys = self.foreign_keys.iter().map(|key| self.foreign_key(key));
+        let key_demands = self
+            .foreign_keys
+            .iter()
+            .map(|key| self.foreign_key_demands(key));
+        let indexes = self.indexes();
         quote! {
             const TABLE: &'static #krate::entity::TableDef = {
                 #(#demands)*
+                #(#key_demands)*
                 &#krate::entity::TableDef {
                     name: #table,
                     entity: #entity,
                     strict: #strict,
-                    without_rowid: false,
-                    autoincrement: false,
-                    columns: &[#(#columns),*],
+                    without_rowid: #without_rowid,
+                    autoincrement: #autoincrement,
+                    columns: #columns,
                     checks: &[#(#checks),*],
                     key: &[#(#key),*],
                     key_origin: #origin,
                     version: #version,
                     commit_seq: #commit_seq,
-                    created_at: ::core::option::Option::None,
-                    updated_at: ::core::option::Option::None,
-                    foreign_keys: &[],
-                    indexes: &[],
+                    created_at: #created_at,
+                    updated_at: #updated_at,
+                    foreign_keys: &[#(#foreign_keys),*],
+                    indexes: &[#(#indexes),*],
                 }
             };
         }
+    }
+
+    /// The indexes that are more than one plain column: of fields first, then of the struct.
+    fn indexes(&self) -> Vec<TokenStream> {
+        let krate = &self.krate;
+        let by_columns = |columns: Vec<TokenStream>| quote!(#krate::entity::IndexedBy::Columns(&[#(#columns),*]));
+        let of_fields = (self.columns.fields.iter().enumerate()).filter_map(|(index, field)| {
+            let on = by_columns(vec![self.columns.position(index)]);
+            Some(field.special_index.as_ref()?.definition(&on, krate))
+        });
+        let of_struct = self.indexes.iter().map(|Index { on, options }| {
+            let on = match on {
+                IndexOn::Columns(columns) => by_columns(
+                    (columns.iter())
+                        .map(|path| self.columns.position_of(path, krate))
+                        .collect(),
+                ),
+                IndexOn::Expressions(expressions) => {
+                    quote!(#krate::entity::IndexedBy::Expressions(#expressions))
+                }
+            };
+            options.definition(&on, krate)
+        });
+        of_fields.chain(of_struct).collect()
+    }
+
+    fn foreign_key(&self, key: &ForeignKey) -> TokenStream {
+        let krate = &self.krate;
+        let columns = key
+            .columns
+            .iter()
+            .map(|path| self.columns.position_of(path, krate));
+        let reference = reference(&key.reference, krate);
+        quote! {
+            #krate::entity::ForeignKey {
+                columns: &[#(#columns),*],
+                reference: #reference,
+            }
+        }
+    }
+
+    /// Together the fields have the type of the key that they hold, as far as they are fields of this struct.
+    fn foreign_key_demands(&self, key: &ForeignKey) -> TokenStream {
+        let krate = &self.krate;
+        let entity = &key.reference.entity;
+        let types: Option<Vec<_>> = (key.columns.iter())
+            .map(|path| {
+                Some(&self.columns.find(&path.field)?.1.ty).filter(|_| path.inner.is_empty())
+            })
+            .collect();
+        let Some(types) = types else {
+            return TokenStream::new();
+        };
+        let ty = match types[..] {
+            [ty] => quote!(#ty),
+            _ => quote!((#(#types,)*)),
+        };
+        let key = quote_spanned!(at(entity)=> <#entity as #krate::entity::Entity>::Key);
+        quote_spanned!(at(entity)=> let () = <#ty as #krate::entity::demand::ReferenceType<#key>>::MET;)
     }
 
     fn key_items(&self) -> TokenStream {
@@ -132,7 +210,7 @@ impl Entity {
                 quote!(self.#member = key;),
             )
         } else {
-            let parts = (0..members.len()).map(Index::from);
+            let parts = (0..members.len()).map(syn::Index::from);
             (
                 quote!((#(::core::clone::Clone::clone(&self.#members),)*)),
                 quote!(#(self.#members = key.#parts;)*),
@@ -150,92 +228,6 @@ impl Entity {
             }
         }
     }
-
-    fn encode(&self) -> TokenStream {
-        let krate = &self.krate;
-        let arms = self.fields.iter().enumerate().map(|(index, field)| {
-            let (ty, member) = (&field.ty, &field.member);
-            let value = match &field.form {
-                Form::Plain => quote_spanned!(at(ty)=> <#ty as #krate::value::ColumnType>::encode(&self.#member)),
-                Form::Json => quote_spanned!(at(ty)=> #krate::value::Json::encode_ref(&self.#member)),
-                Form::OptionalJson(ty) => quote_spanned! {at(ty)=>
-                    match &self.#member {
-                        ::core::option::Option::Some(value) => #krate::value::Json::encode_ref(value),
-                        ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Null),
-                    }
-                },
-            };
-            quote!(#index => #value,)
-        });
-        quote! {
-            fn encode(
-                &self,
-                column: usize,
-            ) -> ::core::result::Result<#krate::value::Value, #krate::value::ValueError> {
-                match column {
-                    #(#arms)*
-                    _ => ::core::result::Result::Err(#krate::value::ValueError::new("there is no such column")),
-                }
-            }
-        }
-    }
-
-    fn assign(&self) -> TokenStream {
-        let krate = &self.krate;
-        let arms = self.fields.iter().enumerate().map(|(index, field)| {
-            let member = &field.member;
-            let decoded = decoded(field, krate, &quote!(value));
-            quote! {
-                #index => match #decoded {
-                    ::core::result::Result::Ok(value) => self.#member = value,
-                    ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
-                },
-            }
-        });
-        quote! {
-            fn assign(
-                &mut self,
-                column: usize,
-                value: #krate::value::ValueRef<'_>,
-            ) -> ::core::result::Result<(), #krate::value::ValueError> {
-                match column {
-                    #(#arms)*
-                    _ => return ::core::result::Result::Err(
-                        #krate::value::ValueError::new("there is no such column"),
-                    ),
-                }
-                ::core::result::Result::Ok(())
-            }
-        }
-    }
-
-    fn decode(&self) -> TokenStream {
-        let krate = &self.krate;
-        let fields = self.fields.iter().enumerate().map(|(index, field)| {
-            let member = &field.member;
-            let decoded = decoded(
-                field,
-                krate,
-                &quote!(#krate::value::Row::value(row, #index)),
-            );
-            quote! {
-                #member: match #decoded {
-                    ::core::result::Result::Ok(value) => value,
-                    ::core::result::Result::Err(error) => {
-                        return ::core::result::Result::Err((#index, error));
-                    }
-                },
-            }
-        });
-        // The parameter has a name that no field's type has.
-        quote! {
-            fn decode<__Row: #krate::value::Row + ?::core::marker::Sized>(
-                row: &__Row,
-            ) -> ::core::result::Result<Self, (usize, #krate::value::ValueError)> {
-                ::core::result::Result::Ok(Self { #(#fields)* })
-            }
-        }
-    }
 }
 
 /// What the compiler is to check of a field's type, with a message of ours if it is not so.
@@ -244,6 +236,7 @@ fn demands(field: &Field, krate: &Path) -> TokenStream {
     match field.role {
         Some(Role::Version) => wanted.push(quote!(VersionType)),
         Some(Role::CommitSeq) => wanted.push(quote!(CommitSeqType)),
+        Some(Role::CreatedAt | Role::UpdatedAt) => wanted.push(quote!(TimestampType)),
         Some(Role::Id) | None => {}
     }
     if let Some(reference) = &field.references {
@@ -255,39 +248,78 @@ fn demands(field: &Field, krate: &Path) -> TokenStream {
         }
     }
     let ty = &field.ty;
-    wanted
-        .iter()
+    let mut demands: TokenStream = (wanted.iter())
         .map(|demand| quote_spanned!(at(ty)=> let () = <#ty as #krate::entity::demand::#demand>::MET;))
-        .collect()
+        .collect();
+    if field.autoincrement {
+        demands.extend(quote_spanned! {at(ty)=>
+            ::core::assert!(
+                ::core::matches!(
+                    <#ty as #krate::value::KeyColumn>::ORIGIN,
+                    #krate::value::KeyOrigin::Writer
+                ),
+                "`autoincrement` is of a key that is an `i64`: remove it",
+            );
+        });
+    }
+    demands
 }
 
-/// One `ColumnDef`.
-fn column(field: &Field, krate: &Path) -> TokenStream {
-    let (name, column_type) = (&field.column, field.column_type(krate));
-    let (unique, index) = (field.unique, field.index);
-    let check = option(field.check.as_ref());
-    let default =
-        option((field.default.as_ref()).map(|sql| quote!(#krate::entity::DefaultValue::Sql(#sql))));
-    let member = field.member.unraw().to_string();
-    let references = option(field.references.as_ref().map(|it| reference(it, krate)));
-    let trait_of = quote_spanned!(at(&field.ty)=> <#column_type as #krate::value::ColumnType>);
-    let storage = quote_spanned!(at(&field.ty)=> #trait_of::STORAGE);
-    let nullable = quote_spanned!(at(&field.ty)=> #trait_of::NULLABLE);
-    let large = quote_spanned!(at(&field.ty)=> #trait_of::LARGE);
-    quote! {
-        #krate::entity::ColumnDef {
-            name: #name,
-            field: #member,
-            storage: #storage,
-            nullable: #nullable,
-            large: #large,
-            unique: #unique,
-            index: #index,
-            collate: ::core::option::Option::None,
-            check: #check,
-            default: #default,
-            generated: ::core::option::Option::None,
-            references: #references,
+impl Field {
+    /// The `ColumnDef` of a field that is one column.
+    pub(crate) fn definition(&self, krate: &Path) -> TokenStream {
+        let (name, column_type, member) = (&self.column, self.column_type(krate), self.name());
+        let (unique, index) = (self.unique, self.index && self.special_index.is_none());
+        let collate = option(self.collate.as_ref());
+        let check = option(self.check.as_ref());
+        let default = option(
+            self.default
+                .as_ref()
+                .map(|default| self.default_value(default, krate)),
+        );
+        let generated = option(self.generated.as_ref().map(|generated| {
+            let (expression, stored) = (&generated.expression, generated.stored);
+            quote!(#krate::entity::Generated { expression: #expression, stored: #stored })
+        }));
+        let references = option(self.references.as_ref().map(|it| reference(it, krate)));
+        let trait_of = quote_spanned!(at(&self.ty)=> <#column_type as #krate::value::ColumnType>);
+        let storage = quote_spanned!(at(&self.ty)=> #trait_of::STORAGE);
+        let nullable = quote_spanned!(at(&self.ty)=> #trait_of::NULLABLE);
+        let large = quote_spanned!(at(&self.ty)=> #trait_of::LARGE);
+        quote! {
+            #krate::entity::ColumnDef {
+                name: #name,
+                field: #member,
+                storage: #storage,
+                nullable: #nullable,
+                large: #large,
+                unique: #unique,
+                index: #index,
+                collate: #collate,
+                check: #check,
+                default: #default,
+                generated: #generated,
+                references: #references,
+            }
+        }
+    }
+
+    fn default_value(&self, default: &SqlOrRust, krate: &Path) -> TokenStream {
+        let ty = &self.ty;
+        match default {
+            SqlOrRust::Sql(sql) => quote!(#krate::entity::DefaultValue::Sql(#sql)),
+            SqlOrRust::Rust(expression) => {
+                let encoded = match &self.form {
+                    Form::Json => quote!(#krate::value::Json::encode_ref(&value)),
+                    _ => quote!(#krate::value::ColumnType::encode(&value)),
+                };
+                quote! {
+                    #krate::entity::DefaultValue::Value(|| {
+                        let value: #ty = #expression;
+                        #encoded
+                    })
+                }
+            }
         }
     }
 }
@@ -305,18 +337,6 @@ fn reference(reference: &Reference, krate: &Path) -> TokenStream {
             on_delete: #krate::entity::ForeignKeyAction::#on_delete,
             on_update: #krate::entity::ForeignKeyAction::#on_update,
         }
-    }
-}
-
-/// A `Result` of the field's own type, read from a `ValueRef`.
-fn decoded(field: &Field, krate: &Path, value: &TokenStream) -> TokenStream {
-    let (ty, column_type) = (&field.ty, field.column_type(krate));
-    let stored =
-        quote_spanned!(at(ty)=> <#column_type as #krate::value::ColumnType>::decode(#value));
-    match &field.form {
-        Form::Plain => stored,
-        Form::Json => quote!(#stored.map(|json| json.0)),
-        Form::OptionalJson(_) => quote!(#stored.map(|json| json.map(|json| json.0))),
     }
 }
 

@@ -7,9 +7,10 @@ use syn::{
 };
 
 use crate::{
+    entity::index::IndexOptions,
     errors::Errors,
-    names::{constant_case, nearest},
-    settings::{Place, Settings},
+    names::{Case, constant_case, nearest},
+    settings::{Place, Settings, SqlOrRust},
 };
 
 /// What a field is to the library, beyond a column.
@@ -18,16 +19,26 @@ pub(crate) enum Role {
     Id,
     Version,
     CommitSeq,
+    CreatedAt,
+    UpdatedAt,
 }
 
 impl Role {
-    pub(crate) const ALL: [Self; 3] = [Self::Id, Self::Version, Self::CommitSeq];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Id,
+        Self::Version,
+        Self::CommitSeq,
+        Self::CreatedAt,
+        Self::UpdatedAt,
+    ];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Id => "id",
             Self::Version => "version",
             Self::CommitSeq => "commit_seq",
+            Self::CreatedAt => "created_at",
+            Self::UpdatedAt => "updated_at",
         }
     }
 }
@@ -40,6 +51,34 @@ pub(crate) enum Form {
     Json,
     /// `Option<T>` as `Option<Json<T>>`; holds `T`.
     OptionalJson(Box<Type>),
+    /// The columns of an embedded struct.
+    Embedded(Embed),
+}
+
+/// An embedded struct.
+pub(crate) struct Embed {
+    /// Its type, without the Option.
+    pub(crate) ty: Box<Type>,
+    pub(crate) is_optional: bool,
+    /// What its columns' names begin with.
+    pub(crate) prefix: String,
+}
+
+/// A column that the database computes.
+pub(crate) struct Generated {
+    pub(crate) expression: LitStr,
+    pub(crate) stored: bool,
+}
+
+/// A field that is no column.
+pub(crate) struct Skipped {
+    pub(crate) member: Ident,
+}
+
+/// What a field turns out to be.
+pub(crate) enum Parsed {
+    Column(Box<Field>),
+    Skipped(Skipped),
 }
 
 /// A foreign key.
@@ -61,18 +100,33 @@ pub(crate) struct Field {
     pub(crate) role: Option<Role>,
     pub(crate) unique: bool,
     pub(crate) index: bool,
+    /// An index with more to say than that it is there.
+    pub(crate) special_index: Option<IndexOptions>,
+    pub(crate) autoincrement: bool,
+    pub(crate) collate: Option<LitStr>,
     pub(crate) check: Option<LitStr>,
-    pub(crate) default: Option<LitStr>,
+    pub(crate) default: Option<SqlOrRust>,
+    pub(crate) generated: Option<Generated>,
     pub(crate) references: Option<Reference>,
 }
 
 impl Field {
     /// Reads a field; `None` when its attributes are so wrong that no more can be said about it.
-    pub(crate) fn parse(field: &syn::Field, errors: &mut Errors) -> Option<Self> {
+    pub(crate) fn parse(
+        field: &syn::Field,
+        place: Place,
+        case: Option<Case>,
+        errors: &mut Errors,
+    ) -> Option<Parsed> {
         let member = field.ident.clone()?;
         let mut found = Errors::default();
-        let settings = Settings::parse(&field.attrs, Place::Field, &mut found);
+        let settings = Settings::parse(&field.attrs, place, &mut found);
+        if settings.flag("skip", &mut found) {
+            settings.alone("skip", "it is no column", &mut found);
+            return errors.take(found.finish(Parsed::Skipped(Skipped { member })));
+        }
         let name = member.unraw().to_string();
+        let written = case.map_or_else(|| name.clone(), |case| case.of(&name));
         let column = settings.string("column", &mut found);
         let parsed = Self {
             constant: Ident::new(
@@ -82,23 +136,37 @@ impl Field {
             column_at: column
                 .as_ref()
                 .map_or_else(|| quote!(#member), |text| quote!(#text)),
-            column: column.map_or(name, |text| text.value()),
-            form: form(&field.ty, settings.flag("json", &mut found)),
+            form: form(&field.ty, &settings, &written, &mut found),
+            column: column.map_or(written, |text| text.value()),
             role: role(&settings, &mut found),
             unique: settings.flag("unique", &mut found),
-            index: settings.flag("index", &mut found),
+            index: settings.name("index").is_some(),
+            special_index: IndexOptions::of_field(&settings, &mut found),
+            autoincrement: settings.flag("autoincrement", &mut found),
+            collate: settings.string("collate", &mut found),
             check: settings.string("check", &mut found),
-            default: settings.string("default", &mut found),
+            default: settings.sql_or_rust("default", &mut found),
+            generated: generated(&settings, &mut found),
             references: reference(&settings, &mut found),
             ty: field.ty.clone(),
             member,
         };
         parsed.check_role(&settings, &mut found);
         parsed.check_index(&settings, &mut found);
+        parsed.check_embedded(&settings, &mut found);
+        parsed.check_generated(&settings, &mut found);
         if let (Some(json), Some(_)) = (settings.name("json"), &parsed.references) {
             found.push(json, "a reference is stored as the key is: remove `json`");
         }
-        errors.take(found.finish(parsed))
+        errors.take(found.finish(Parsed::Column(Box::new(parsed))))
+    }
+
+    /// The embedded struct that the field is, if it is one.
+    pub(crate) const fn embed(&self) -> Option<&Embed> {
+        match &self.form {
+            Form::Embedded(embed) => Some(embed),
+            _ => None,
+        }
     }
 
     /// What goes into `Column<_, T>`, and whose `ColumnType` is asked.
@@ -109,7 +177,7 @@ impl Field {
             quote_spanned!(at(of)=> #krate::value::Json<#of>)
         };
         match &self.form {
-            Form::Plain => quote!(#ty),
+            Form::Plain | Form::Embedded(_) => quote!(#ty),
             Form::Json => json(ty),
             Form::OptionalJson(of) => {
                 let json = json(of);
@@ -126,7 +194,9 @@ impl Field {
                 json,
                 format!("`{role_name}` has a type of its own: remove `json`"),
             );
-        } else if option_of(&self.ty).is_some() {
+        } else if option_of(&self.ty).is_some()
+            && !matches!(role, Role::CreatedAt | Role::UpdatedAt)
+        {
             errors.push(
                 &self.ty,
                 format!("`{role_name}` is never NULL: remove the Option"),
@@ -138,6 +208,44 @@ impl Field {
             errors.push(
                 references,
                 format!("`{role_name}` is kept by the library and refers to nothing: remove `references`"),
+            );
+        }
+    }
+
+    /// An embedded struct says the rest itself, at its own fields.
+    fn check_embedded(&self, settings: &Settings, errors: &mut Errors) {
+        if self.embed().is_some() {
+            for name in settings.names_but(&["embed", "prefix"]) {
+                errors.push(
+                    name,
+                    format!("`{name}` belongs on a field of the embedded struct: an embedded struct is several columns"),
+                );
+            }
+        } else if let Some(prefix) = settings.name("prefix") {
+            errors.push(
+                prefix,
+                "`prefix` is of an embedded struct: add `embed`, or use `column` to name the column",
+            );
+        }
+    }
+
+    fn check_generated(&self, settings: &Settings, errors: &mut Errors) {
+        if self.generated.is_none() {
+            return;
+        }
+        if let Some(role) = self.role {
+            errors.push(
+                settings.name("generated"),
+                format!(
+                    "`{}` is written by the library: remove `generated`",
+                    role.as_str()
+                ),
+            );
+        }
+        if let Some(default) = settings.name("default") {
+            errors.push(
+                default,
+                "a generated column has no default: remove `default`",
             );
         }
     }
@@ -171,7 +279,16 @@ fn moved(tokens: impl ToTokens, to: Span) -> TokenStream {
         .collect()
 }
 
-fn form(ty: &Type, json: bool) -> Form {
+fn form(ty: &Type, settings: &Settings, name: &str, errors: &mut Errors) -> Form {
+    let json = settings.flag("json", errors);
+    if settings.flag("embed", errors) {
+        let prefix = settings.string_or_empty("prefix", errors);
+        return Form::Embedded(Embed {
+            ty: Box::new(option_of(ty).unwrap_or(ty).clone()),
+            is_optional: option_of(ty).is_some(),
+            prefix: prefix.unwrap_or_else(|| format!("{name}_")),
+        });
+    }
     match option_of(ty) {
         _ if !json => Form::Plain,
         Some(ty) => Form::OptionalJson(Box::new(ty.clone())),
@@ -216,7 +333,25 @@ fn role(settings: &Settings, errors: &mut Errors) -> Option<Role> {
     Some(first)
 }
 
-fn reference(settings: &Settings, errors: &mut Errors) -> Option<Reference> {
+fn generated(settings: &Settings, errors: &mut Errors) -> Option<Generated> {
+    let expression = settings.string("generated", errors);
+    let stored = settings.flag("stored", errors);
+    if let Some(at) = settings.name("stored")
+        && settings.name("generated").is_none()
+    {
+        errors.push(
+            at,
+            "`stored` is of a generated column: add `generated = \"...\"`, or remove `stored`",
+        );
+    }
+    Some(Generated {
+        expression: expression?,
+        stored,
+    })
+}
+
+/// The reference of a field, or of a foreign key of several columns.
+pub(crate) fn reference(settings: &Settings, errors: &mut Errors) -> Option<Reference> {
     let entity = settings.path("references", "Customer", errors);
     let on_delete = action("on_delete", settings, errors);
     let on_update = action("on_update", settings, errors);
@@ -234,7 +369,10 @@ fn reference(settings: &Settings, errors: &mut Errors) -> Option<Reference> {
         return None;
     };
     for action in [&on_delete, &on_update] {
-        if action == "SetDefault" && settings.name("default").is_none() {
+        if action == "SetDefault"
+            && settings.name("default").is_none()
+            && settings.name("columns").is_none()
+        {
             errors.push(
                 action,
                 "`SetDefault` needs a default: add `default = \"...\"`, the key to fall back to",
