@@ -30,6 +30,7 @@ mod pace;
 mod pool;
 mod reader;
 mod rowid;
+mod save_record;
 mod slot;
 mod sqlite_error;
 mod stamp;
@@ -48,6 +49,7 @@ pub use self::{
 pub(crate) use self::{
     expected::ExpectedColumn,
     options::Options,
+    save_record::SaveRecord,
     submission::{Outcome, Submission},
 };
 
@@ -188,6 +190,16 @@ impl Engine {
             .flat_map(|(table, column)| stamp::triggers(table, column))
             .collect();
         self.define(triggers, Vec::new(), stamped).await
+    }
+
+    /// What is recorded of a token, once all that is queued before this call is decided.
+    pub(crate) async fn save_record(&self, token: Arc<str>) -> Result<Option<SaveRecord>> {
+        self.maintain("was_saved", move |writer, core| {
+            busy::retrying(core.options.busy_timeout, || {
+                save_record::find(writer.connection(), &token)
+            })
+        })
+        .await
     }
 
     /// Rebuilds the file without its free pages.
