@@ -293,6 +293,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
             .map(|capacity| Arc::new(Semaphore::new(capacity))),
         counters: Counters::default(),
         options,
+        is_undecided: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         location,
     });

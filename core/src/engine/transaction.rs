@@ -227,7 +227,7 @@ impl Transaction {
                         save_record::set_number(connection, token, number)?;
                     }
                 }
-                commit(connection)?;
+                commit(&core, connection)?;
                 Ok(number)
             })
         };

@@ -8,7 +8,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -137,7 +137,7 @@ impl Writer {
 
     /// Commits, and remembers what the file looks like then.
     pub(in crate::engine) fn commit(&mut self, core: &Core) -> Result<()> {
-        let committed = commit(&self.connection);
+        let committed = commit(core, &self.connection);
         self.seen = data_version(&self.connection);
         if committed.is_err() {
             self.end_transaction(core);
@@ -370,12 +370,7 @@ pub(in crate::engine) fn in_savepoint(
 }
 
 /// Applies a batch and records its token, if it has one.
-fn apply_once(
-    core: &Core,
-    connection: &Connection,
-    batch: &Batch,
-    numbering: Numbering,
-) -> Answer {
+fn apply_once(core: &Core, connection: &Connection, batch: &Batch, numbering: Numbering) -> Answer {
     let Some(token) = &batch.token else {
         return apply(connection, &core.watch, batch, numbering);
     };
@@ -393,9 +388,10 @@ fn is_already_saved(refusal: &Refusal) -> bool {
 }
 
 /// COMMIT; an I/O error leaves open whether it took place.
-pub(in crate::engine) fn commit(connection: &Connection) -> Result<()> {
+pub(in crate::engine) fn commit(core: &Core, connection: &Connection) -> Result<()> {
     execute(connection, "COMMIT").map_err(|error| {
         if error.kind() == ErrorKind::Io {
+            core.is_undecided.store(true, Ordering::Relaxed);
             let code = error.sqlite_code().unwrap_or_default();
             return Error::new(
                 ErrorKind::OutcomeUnknown,
