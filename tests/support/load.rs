@@ -63,6 +63,7 @@ pub fn add_order(ctx: &mut Context<'_>, task: i64, serial: i64, lines: i64) -> T
 }
 
 /// The token with which an order is saved, where it is saved with one.
+#[must_use]
 pub fn token(task: i64, serial: i64) -> SaveToken {
     SaveToken::from_text(&format!("order {task} {serial}")).expect("a short text")
 }

@@ -108,10 +108,7 @@ mod tests {
     fn a_uuid_and_its_text_are_one_token() {
         let id = Uuid::from_u128(0x8e03_978e_40d5_43e8_bc93_6894_a57f_9324);
         let text = "8e03978e-40d5-43e8-bc93-6894a57f9324";
-        assert_eq!(
-            SaveToken::from(id),
-            SaveToken::from_text(&text.to_owned()).unwrap()
-        );
+        assert_eq!(SaveToken::from(id), SaveToken::from_text(text).unwrap());
         assert_ne!(SaveToken::new(), SaveToken::new());
     }
 }

@@ -177,8 +177,21 @@ impl Options {
 
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
+        for (option, is_right, rule) in self.rules() {
+            if !is_right {
+                return Err(Error::new(
+                    ErrorKind::Options,
+                    format!("the option {option} {rule}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The options that have a rule, whether they keep it, and what it is.
+    fn rules(&self) -> [(&'static str, bool, &'static str); 10] {
         let millis = i32::MAX.unsigned_abs().into();
-        let checks: [(&str, bool, &str); 10] = [
+        [
             (
                 "busy_timeout",
                 self.busy_timeout.as_millis() <= millis,
@@ -231,16 +244,7 @@ impl Options {
                 (LEAST_RETENTION..=MOST_RETENTION).contains(&self.save_token_retention),
                 "is between one minute and 3,650 days",
             ),
-        ];
-        for (option, is_right, rule) in checks {
-            if !is_right {
-                return Err(Error::new(
-                    ErrorKind::Options,
-                    format!("the option {option} {rule}"),
-                ));
-            }
-        }
-        Ok(())
+        ]
     }
 }
 
