@@ -58,6 +58,7 @@ mod access;
 mod entry;
 mod load;
 mod save;
+mod save_token;
 
 use std::fmt;
 
@@ -71,7 +72,10 @@ use crate::{
     tracker::Tracker,
 };
 
-pub use self::entry::Entry;
+pub use self::{
+    entry::Entry,
+    save_token::{SaveToken, SavedAt},
+};
 pub use crate::tracker::{EntityState, Tracked};
 
 /// A unit of work: tracks entities, and saves what changed in one transaction. See the [module](self).

@@ -11,9 +11,9 @@ use std::{
 };
 
 use crate::{
-    context::Context,
+    context::{Context, SaveToken, SavedAt},
     engine::{Checkpoint, Engine, ExpectedColumn, Transaction, TransactionGuard},
-    entity::{EntityTypes, TableDef},
+    entity::{CommitSeq, EntityTypes, TableDef},
     error::Result,
     observe::{Holder, Statistics},
     schema,
@@ -133,6 +133,53 @@ impl Database {
     #[must_use]
     pub fn context(&self) -> Context<'static> {
         Context::new(self.engine.clone())
+    }
+
+    /// When a save with this token was committed, by [`Context::save_changes_with`], of any process; `None` if none was,
+    /// or so long ago that [the token was forgotten](DatabaseBuilder::save_token_retention).
+    ///
+    /// The question takes its turn in the writer's queue, so that everything of this process that was queued before it
+    /// is decided: a save that was dropped and found to be not there will not be there later. Of another process that
+    /// is still at it, this says only what it has committed so far; ask again once its saves have ended, or save with
+    /// the same token, which only one of them can.
+    ///
+    /// # Errors
+    ///
+    /// `Nested` inside of `write`; `QueueTimeout` when the turn did not come; what a read can meet otherwise.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, nothing has happened.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Note { #[entity(id)] id: i64, text: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Note>().await?;
+    /// use std::time::Duration;
+    /// use tokio::time::timeout;
+    ///
+    /// let token = SaveToken::new();
+    /// let mut ctx = db.context();
+    /// ctx.add(Note { id: 0, text: "hello".into() });
+    /// if timeout(Duration::from_millis(1), ctx.save_changes_with(&token)).await.is_err() {
+    ///     // Too late to be acknowledged; was it written? From now on the answer stays the same.
+    ///     let rows = u64::from(db.was_saved(&token).await?.is_some());
+    ///     assert_eq!(Note::query().count(&db).await?, rows);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn was_saved(&self, token: &SaveToken) -> Result<Option<SavedAt>> {
+        let record = self.engine.save_record(token.shared()).await?;
+        Ok(record.map(|record| SavedAt {
+            time: record.saved_at,
+            commit_seq: record.commit_seq.map(CommitSeq),
+        }))
     }
 
     /// Runs `body` in an exclusive write transaction: committed when it returns `Ok`, rolled back otherwise.

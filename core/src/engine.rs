@@ -30,6 +30,7 @@ mod pace;
 mod pool;
 mod reader;
 mod rowid;
+mod save_record;
 mod slot;
 mod sqlite_error;
 mod stamp;
@@ -48,6 +49,7 @@ pub use self::{
 pub(crate) use self::{
     expected::ExpectedColumn,
     options::Options,
+    save_record::SaveRecord,
     submission::{Outcome, Submission},
 };
 
@@ -190,6 +192,20 @@ impl Engine {
         self.define(triggers, Vec::new(), stamped).await
     }
 
+    /// What is recorded of a token, once all that is queued before this call is decided.
+    pub(crate) async fn save_record(&self, token: Arc<str>) -> Result<Option<SaveRecord>> {
+        self.maintain("was_saved", move |writer, core| {
+            let found = busy::retrying(core.options.busy_timeout, || {
+                save_record::find(writer.connection(), &token)
+            })?;
+            if found.is_none() && core.is_undecided.load(Ordering::Relaxed) {
+                overwrite_failed_commit(writer, core)?;
+            }
+            Ok(found)
+        })
+        .await
+    }
+
     /// Rebuilds the file without its free pages.
     pub(crate) async fn vacuum(&self) -> Result<()> {
         self.maintain("vacuum", |writer, core| {
@@ -322,6 +338,22 @@ fn begin(writer: &mut Writer, core: &Core) -> Result<()> {
         execute(writer.connection(), "BEGIN IMMEDIATE")
     })?;
     writer.look_around(core)
+}
+
+/// The frames of a COMMIT that failed may lie in the log, unseen, until a recovery takes them for committed. The next
+/// commit is written over them, and so decides that they are not: one that writes the file's header as it is.
+fn overwrite_failed_commit(writer: &mut Writer, core: &Core) -> Result<()> {
+    begin(writer, core)?;
+    let connection = writer.connection();
+    let version: i64 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(from_rusqlite)?;
+    connection
+        .pragma_update(None, "user_version", version)
+        .map_err(from_rusqlite)?;
+    writer.commit(core)?;
+    core.is_undecided.store(false, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.

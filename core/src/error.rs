@@ -92,6 +92,8 @@ pub enum ErrorKind {
     Nested,
     /// An entity with this key is tracked by the context already.
     AlreadyTracked,
+    /// A save with this token was committed before, and is not repeated. `Database::was_saved` tells when.
+    AlreadySaved,
     /// Entities that do not go together: a reference to a table that is missing, two entities for one table, a cycle.
     Model,
     /// An option is out of range, or differs from those with which the file is open in this process.
@@ -104,7 +106,8 @@ pub enum ErrorKind {
     Poisoned,
     /// The transaction was ended by SQLite or by a dropped query; roll back and run it again.
     TransactionEnded,
-    /// COMMIT failed in a way that does not tell whether it took place; look before trying again.
+    /// COMMIT failed in a way that does not tell whether it took place; look before trying again. A save that was given
+    /// a token (`Context::save_changes_with`) can be looked for with `Database::was_saved`, or be saved again with it.
     OutcomeUnknown,
     /// The closure of a transaction returned an error of the application; it was rolled back.
     Application,
@@ -141,6 +144,7 @@ impl ErrorKind {
         Self::Refused,
         Self::Nested,
         Self::AlreadyTracked,
+        Self::AlreadySaved,
         Self::Model,
         Self::Options,
         Self::SqliteVersion,

@@ -16,9 +16,10 @@ use std::{
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    load::{Found, Order, check_file, plainly},
+    load::{Found, Order, check_file, plainly, token},
     random::{Random, is_long},
 };
+use rusqlite::Connection;
 
 /// What was acknowledged: for each key the most lines it was said to have.
 type Acknowledged = HashMap<i64, i64>;
@@ -111,6 +112,23 @@ fn check(file: &Path, acknowledged: &Acknowledged) {
         let order = found.get(id).expect("an acknowledged order is there");
         assert!(order.lines >= *lines, "an acknowledged line is lost");
     }
+    check_tokens(&connection);
+}
+
+/// Each order was saved with a token: there are both or neither.
+fn check_tokens(connection: &Connection) {
+    let tokens = "SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_saves'";
+    let orders = "SELECT count(*) FROM orders";
+    let count = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    if count(tokens).unwrap() == 0 {
+        assert_eq!(count(orders), Ok(0), "the tokens are gone");
+        return;
+    }
+    let alone = "
+        SELECT count(*) FROM orders
+        FULL JOIN anabranch_saves ON token = 'order ' || task || ' ' || serial
+        WHERE token IS NULL OR id IS NULL OR seq < commit_seq OR commit_seq IS NULL";
+    assert_eq!(count(alone), Ok(0), "orders or tokens without the other");
 }
 
 /// The library opens the file, reads and writes it.
@@ -123,6 +141,13 @@ async fn reopened(file: &Path) {
         .await
         .unwrap_or_default();
     assert_eq!(before, count);
+    for order in Order::query().limit(10).all(&db).await.unwrap_or_default() {
+        let saved = db
+            .was_saved(&token(order.task, order.serial))
+            .await
+            .unwrap();
+        assert!(saved.is_some_and(|saved| saved.commit_seq <= Some(order.seq)));
+    }
     db.close().await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(10), "recovery hangs");
 }

@@ -1,15 +1,10 @@
 //! Futures that are dropped, and transactions that end badly: section B of docs/cases.md.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    Mode, ask, execute,
+    Mode, ask, dropped_after, execute,
     note::{Note, note},
     outsider, until,
 };
@@ -19,19 +14,6 @@ async fn with_notes(builder: anabranch::database::DatabaseBuilder) -> Database {
     let db = builder.open_temporary().await.unwrap();
     db.create_tables::<Note>().await.unwrap();
     db
-}
-
-/// Polls a future this often, other tasks running in between, and drops it; what it answered, if it did.
-async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    for _ in 0..polls {
-        let polled = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
-        if let Poll::Ready(output) = polled {
-            return Some(output);
-        }
-        tokio::task::yield_now().await;
-    }
-    None
 }
 
 /// The transaction of nobody is open: another program can write at once.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, again, assert_passed, execute, save_together, scene};
+use anabranch_tests::{Mode, again, assert_passed, execute, outsider, save_together, scene, start};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct File {
@@ -227,6 +227,63 @@ async fn on_a_failing_disk(mode: Mode, folder: &Path) {
     assert_eq!(rows(&db).await, 3, "{mode:?}");
     assert_sound(&db).await;
     db.close().await.unwrap();
+}
+
+/// A commit that failed may leave frames in the log that a recovery would take for committed. Before it is said not to
+/// be there, they are written over; and no save that was queued with it is told that it was saved before.
+#[tokio::test]
+async fn a_failed_commit_is_decided_before_it_is_said_not_to_be_there() {
+    let test = "disk::a_failed_commit_is_decided_before_it_is_said_not_to_be_there";
+    if let Some(folder) = scene() {
+        for mode in Mode::ALL {
+            ask_after_a_failed_commit(mode, Path::new(&folder)).await;
+        }
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let limit = "trap '' XFSZ && ulimit -f 800";
+    let mut limited = after(limit, &again(test, folder.path().to_str().unwrap()));
+    assert_passed(&limited.output().unwrap());
+}
+
+async fn ask_after_a_failed_commit(mode: Mode, folder: &Path) {
+    let path = folder.join(format!("{mode:?}.db"));
+    let db = mode.set(Database::builder(&path)).open().await.unwrap();
+    db.create_tables::<File>().await.unwrap();
+    let token = SaveToken::new();
+    let (mut large, mut small) = (db.context(), db.context());
+    large.add(file(1_000_000));
+    small.add(file(1000));
+    let held = db.begin().await.unwrap();
+    let both = async {
+        tokio::join!(
+            large.save_changes_with(&token),
+            small.save_changes_with(&token)
+        )
+    };
+    let mut both = Box::pin(both);
+    start(both.as_mut());
+    held.rollback().await.unwrap();
+    let (first, second) = both.await;
+    assert_eq!(first.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+    assert_eq!(second.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+
+    let other = outsider(&path);
+    let commits = || -> i64 {
+        other
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .unwrap()
+    };
+    let before = commits();
+    assert_eq!(db.was_saved(&token).await.unwrap(), None, "{mode:?}");
+    let decided = commits();
+    assert_ne!(before, decided, "{mode:?}: nothing was written");
+    assert_eq!(db.was_saved(&token).await.unwrap(), None);
+    assert_eq!(commits(), decided, "{mode:?}: once is enough");
+    small.save_changes_with(&token).await.unwrap();
+    assert!(db.was_saved(&token).await.unwrap().is_some());
+    assert_eq!(rows(&db).await, 1, "{mode:?}");
+    assert_sound(&db).await;
 }
 
 /// A save that spills out of the page cache meets the failing disk before COMMIT: nothing is unsure then.

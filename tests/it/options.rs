@@ -153,7 +153,7 @@ async fn an_option_out_of_range_is_refused_with_its_name_and_the_rule() {
     type Choose = fn(DatabaseBuilder) -> DatabaseBuilder;
     let days = |count: u64| Duration::from_secs(count * 24 * 3600);
     assert!(days(25).as_millis() > 2_147_483_647);
-    let wrong: [(&str, Choose); 15] = [
+    let wrong: [(&str, Choose); 17] = [
         ("busy_timeout", |b| {
             b.busy_timeout(Duration::from_secs(2_160_000))
         }),
@@ -175,6 +175,12 @@ async fn an_option_out_of_range_is_refused_with_its_name_and_the_rule() {
         ("page_size", |b| b.page_size(131_072)),
         ("readers", |b| b.readers(0)),
         ("readers", |b| b.readers(1001)),
+        ("save_token_retention", |b| {
+            b.save_token_retention(Duration::from_secs(59))
+        }),
+        ("save_token_retention", |b| {
+            b.save_token_retention(Duration::MAX)
+        }),
     ];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none.db");

@@ -2,7 +2,8 @@
 //!
 //! `peer crash FILE SEED EXECUTION SYNCHRONOUS` saves until it is killed; a line `KEY LINES` for each order says what
 //! was acknowledged. `peer write FILE MILLISECONDS NUMBER` waits for a line, saves for so long, and prints how many
-//! orders and commits it made. `peer open` opens, makes the tables of, and saves into each file that a line names.
+//! orders and commits it made. `peer tokens FILE COUNT` waits for a line, saves an order with each of so many tokens, and
+//! prints the numbers of those that it was first with. `peer open` opens, makes the tables of, and saves into each file that a line names.
 
 use std::{
     error::Error as StdError,
@@ -13,7 +14,7 @@ use std::{
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    load::{Line, Order, add_line, add_order, write_order},
+    load::{Line, Order, add_line, add_order, token, write_order},
     random::Random,
 };
 use tokio::task::JoinSet;
@@ -49,6 +50,7 @@ fn main() -> Outcome {
                 let lasting = Duration::from_millis(milliseconds.parse()?);
                 save_for(Path::new(file), lasting, number.parse()?).await
             }
+            ["tokens", file, count] => save_with_tokens(Path::new(file), count.parse()?).await,
             ["open"] => open_each().await,
             _ => Err("what is this process to do?".into()),
         }
@@ -82,7 +84,7 @@ async fn save_until_killed(db: &Database, seed: u64) -> Outcome {
                         let mut ctx = db.context();
                         let lines = 1 + i64::try_from(random.below(5))?;
                         let order = add_order(&mut ctx, task, serial, lines);
-                        ctx.save_changes().await?;
+                        ctx.save_changes_with(&token(task, serial)).await?;
                         (ctx[order].id, lines)
                     }
                 };
@@ -144,6 +146,22 @@ async fn save_for(file: &Path, lasting: Duration, number: i64) -> Outcome {
     db.close().await?;
     let commits = statistics.groups + statistics.transactions;
     say(&format!("{saved} {commits} {}", statistics.busy))
+}
+
+async fn save_with_tokens(file: &Path, count: i64) -> Outcome {
+    let db = Database::open(file).await?;
+    std::io::stdin().lock().read_line(&mut String::new())?;
+    for serial in 0..count {
+        let mut ctx = db.context();
+        add_order(&mut ctx, 0, serial, 2);
+        match ctx.save_changes_with(&token(0, serial)).await {
+            Ok(_) => say(&serial.to_string())?,
+            Err(error) if error.kind() == ErrorKind::AlreadySaved => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    db.close().await?;
+    Ok(())
 }
 
 async fn open_each() -> Outcome {

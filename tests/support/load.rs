@@ -62,6 +62,12 @@ pub fn add_order(ctx: &mut Context<'_>, task: i64, serial: i64, lines: i64) -> T
     order
 }
 
+/// The token with which an order is saved, where it is saved with one.
+#[must_use]
+pub fn token(task: i64, serial: i64) -> SaveToken {
+    SaveToken::from_text(&format!("order {task} {serial}")).expect("a short text")
+}
+
 /// Adds one line to an order that is there, and counts it.
 pub fn add_line(ctx: &mut Context<'_>, order: Tracked<Order>) {
     let (order_id, position) = (ctx[order].id, ctx[order].lines);
@@ -82,7 +88,7 @@ pub async fn write_order(db: &Database, task: i64, serial: i64) -> Result<i64> {
     db.write(async |tx| {
         let mut ctx = tx.context();
         let order = add_order(&mut ctx, task, serial, 1);
-        ctx.save_changes().await?;
+        ctx.save_changes_with(&token(task, serial)).await?;
         let id = ctx[order].id;
         drop(ctx);
         sqlx::query("INSERT INTO lines (order_id, position) VALUES (?, 1)")

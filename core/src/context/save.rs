@@ -1,13 +1,13 @@
 //! Saving: detect, plan, submit, settle, accept. The module's page states the protocol.
 
 use crate::{
-    context::{Context, Saved, Source},
+    context::{Context, SaveToken, Saved, Source},
     engine::{Outcome, Submission},
     entity::CommitSeq,
     error::{Error, ErrorKind, Result},
     flush::FlushPlan,
     sql::{Batch, Receipt, Refusal},
-    tracker::{Ledger, Tracker, Written},
+    tracker::{Changes, Ledger, Tracker, Written},
 };
 
 /// A plan on its way, and what is needed to accept it.
@@ -55,7 +55,72 @@ impl Context<'_> {
         if changes.is_empty() {
             return Ok(Saved::default());
         }
-        let (batch, ledger) = FlushPlan::of(changes)?.render();
+        self.write(changes, None).await
+    }
+
+    /// [`Context::save_changes`] with a token, by which anybody can find out later whether this save was committed: after
+    /// its future was dropped, after `OutcomeUnknown`, in another process, after a crash.
+    ///
+    /// The token is recorded in the transaction of the save, so that there are both or neither; also if there is
+    /// nothing else to write. A save with a token that is recorded already is not repeated. Of several that come with
+    /// one token at the same time, from several processes even, exactly one is written. So the way to answer a request
+    /// once, however often it comes, is to save with a token that the request brings.
+    ///
+    /// Tokens are kept for a day, or [as long as was chosen][1]; [`Database::was_saved`][2] asks for one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Context::save_changes`], and `AlreadySaved` if a save with this token was committed before. Nothing is
+    /// written then, and the context is as before, with changes that are most likely in the database already: drop it,
+    /// and read what was saved.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Context::save_changes`]. Saved again with the same token, a save that was dropped and took place all the
+    /// same is told as `AlreadySaved`; the context has accepted it then.
+    ///
+    /// In a context bound to a transaction the token is as lasting as the transaction.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(table = "orders")]
+    /// # struct Order { #[entity(id)] id: i64, item: String }
+    /// /// A client that has heard nothing sends its request again, with the same key.
+    /// async fn place_order(db: &Database, idempotency_key: &str, item: &str) -> Result<(), Error> {
+    ///     let token = SaveToken::from_text(idempotency_key)?;
+    ///     let mut ctx = db.context();
+    ///     ctx.add(Order { id: 0, item: item.into() });
+    ///     match ctx.save_changes_with(&token).await {
+    ///         Err(error) if error.kind() == ErrorKind::AlreadySaved => Ok(()),
+    ///         saved => saved.map(drop),
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// place_order(&db, "8e03978e", "tea").await?;
+    /// place_order(&db, "8e03978e", "tea").await?;
+    /// assert_eq!(Order::query().count(&db).await?, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// [1]: crate::database::DatabaseBuilder::save_token_retention
+    /// [2]: crate::database::Database::was_saved
+    pub async fn save_changes_with(&mut self, token: &SaveToken) -> Result<Saved> {
+        self.settle_abandoned().await?;
+        let changes = self.tracker.detect()?;
+        self.write(changes, Some(token)).await
+    }
+
+    /// Plans, submits and accepts what was detected.
+    async fn write(&mut self, changes: Changes, token: Option<&SaveToken>) -> Result<Saved> {
+        let (mut batch, ledger) = FlushPlan::of(changes)?.render();
+        batch.token = token.map(SaveToken::shared);
         self.tracker.depart(&ledger);
         let outcome = self.submit(batch, ledger).await;
         self.conclude(outcome)

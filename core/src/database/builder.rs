@@ -126,6 +126,14 @@ impl DatabaseBuilder {
         self
     }
 
+    /// How long the tokens of [`Context::save_changes_with`](crate::context::Context::save_changes_with) are kept at
+    /// least. Default: 24 hours; from one minute to 3,650 days. Of several processes that write one file, the shortest
+    /// counts. The age is told by the clock of the system.
+    pub const fn save_token_retention(mut self, retention: Duration) -> Self {
+        self.options.save_token_retention = retention;
+        self
+    }
+
     /// Opens the file.
     ///
     /// # Errors

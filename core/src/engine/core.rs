@@ -40,6 +40,8 @@ pub(in crate::engine) struct Core {
     pub(in crate::engine) capacity: Option<Arc<Semaphore>>,
     pub(in crate::engine) counters: Counters,
     pub(in crate::engine) options: Options,
+    /// A COMMIT failed, and a recovery might still find it in the log: nothing was written since to decide that.
+    pub(in crate::engine) is_undecided: AtomicBool,
     /// Set before the last handle's threads are told to end.
     pub(in crate::engine) closing: AtomicBool,
     /// Last, so that a temporary folder is removed after the connections are closed.

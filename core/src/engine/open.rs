@@ -293,21 +293,23 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
             .map(|capacity| Arc::new(Semaphore::new(capacity))),
         counters: Counters::default(),
         options,
+        is_undecided: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         location,
     });
-    let no_thread = |error| {
+    start_threads(&core, checkpoints).map_err(|error| {
         Error::new(
             ErrorKind::OutOfMemory,
             "the operating system gave no thread",
         )
         .with_source(error)
-    };
-    core.run_writer_thread().map_err(no_thread)?;
-    core.checkpointer
-        .start(Arc::downgrade(&core), checkpoints)
-        .map_err(no_thread)?;
+    })?;
     Ok(core)
+}
+
+fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> std::io::Result<()> {
+    core.run_writer_thread()?;
+    core.checkpointer.start(Arc::downgrade(core), checkpoints)
 }
 
 /// It reads at once, and another process that opened the file just now may still be recovering the log.

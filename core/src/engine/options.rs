@@ -90,6 +90,7 @@ pub(crate) struct Options {
     pub(crate) auto_vacuum: AutoVacuum,
     pub(crate) readers: usize,
     pub(crate) execution: Execution,
+    pub(crate) save_token_retention: Duration,
 }
 
 impl Default for Options {
@@ -109,12 +110,16 @@ impl Default for Options {
             auto_vacuum: AutoVacuum::default(),
             readers: 8,
             execution: Execution::default(),
+            save_token_retention: Duration::from_hours(24),
         }
     }
 }
 
 /// The largest capacity of a queue that has one.
 const MOST_QUEUED: usize = 1_000_000_000;
+/// How long tokens of saves are kept: longer than any caller tries again, and not for ever.
+const LEAST_RETENTION: Duration = Duration::from_mins(1);
+const MOST_RETENTION: Duration = Duration::from_hours(24 * 3650);
 
 impl Options {
     /// The names of the options in which these differ.
@@ -134,6 +139,7 @@ impl Options {
             auto_vacuum,
             readers,
             execution,
+            save_token_retention,
         } = self;
         [
             ("create", *create != other.create),
@@ -159,6 +165,10 @@ impl Options {
             ("auto_vacuum", *auto_vacuum != other.auto_vacuum),
             ("readers", *readers != other.readers),
             ("execution", *execution != other.execution),
+            (
+                "save_token_retention",
+                *save_token_retention != other.save_token_retention,
+            ),
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
@@ -167,8 +177,21 @@ impl Options {
 
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
+        for (option, is_right, rule) in self.rules() {
+            if !is_right {
+                return Err(Error::new(
+                    ErrorKind::Options,
+                    format!("the option {option} {rule}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The options that have a rule, whether they keep it, and what it is.
+    fn rules(&self) -> [(&'static str, bool, &'static str); 10] {
         let millis = i32::MAX.unsigned_abs().into();
-        let checks: [(&str, bool, &str); 9] = [
+        [
             (
                 "busy_timeout",
                 self.busy_timeout.as_millis() <= millis,
@@ -216,16 +239,12 @@ impl Options {
                 (1..=1000).contains(&self.readers),
                 "is between 1 and 1,000",
             ),
-        ];
-        for (option, is_right, rule) in checks {
-            if !is_right {
-                return Err(Error::new(
-                    ErrorKind::Options,
-                    format!("the option {option} {rule}"),
-                ));
-            }
-        }
-        Ok(())
+            (
+                "save_token_retention",
+                (LEAST_RETENTION..=MOST_RETENTION).contains(&self.save_token_retention),
+                "is between one minute and 3,650 days",
+            ),
+        ]
     }
 }
 

@@ -34,7 +34,7 @@ use crate::{
         core::Core,
         ffi::has_deferred_violations,
         hooks::Mark,
-        reader,
+        reader, save_record,
         slot::Label,
         stamp::stamp,
         writer::{commit, in_savepoint},
@@ -57,6 +57,8 @@ pub struct Transaction {
     unfinished: bool,
     /// Savepoints that are open.
     depth: u32,
+    /// Of the saves in it: they get the commit number.
+    tokens: Vec<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl Transaction {
             state: State::Open,
             unfinished: false,
             depth: 0,
+            tokens: Vec::new(),
         };
         transaction.begin_immediate().await?;
         Ok(transaction)
@@ -120,19 +123,18 @@ impl Transaction {
     /// The refusal.
     pub(crate) async fn apply(&mut self, batch: &Batch) -> Result<Receipt, Refusal> {
         let core = Arc::clone(&self.core);
-        if core.runs_inline() && !is_long(batch) {
-            self.ready().await?;
-            let connection = self.connection()?;
-            let applied = in_savepoint_of_ours(&core, connection, batch);
-            self.notice_end();
-            return applied;
-        }
-        let batch = batch.clone();
         self.ready().await?;
-        let applied = self
-            .on_thread(move |connection| in_savepoint_of_ours(&core, connection, &batch))
-            .await?;
+        let applied = if core.runs_inline() && !is_long(batch) {
+            in_savepoint_of_ours(&core, self.connection()?, batch)
+        } else {
+            let batch = batch.clone();
+            self.on_thread(move |connection| in_savepoint_of_ours(&core, connection, &batch))
+                .await?
+        };
         self.notice_end();
+        if applied.is_ok() {
+            self.tokens.extend(batch.token.clone());
+        }
         applied
     }
 
@@ -162,7 +164,7 @@ impl Transaction {
                 })
             }
         };
-        let mark = core.watch.mark();
+        let (mark, tokens) = (core.watch.mark(), self.tokens.len());
         self.with(run(format!("SAVEPOINT anabranch_{name}")))
             .await??;
         self.depth += 1;
@@ -178,6 +180,7 @@ impl Transaction {
                 match self.with(run(undo)).await.flatten() {
                     Ok(()) => {
                         core.watch.rewind(&mark);
+                        self.tokens.truncate(tokens);
                         self.depth = name;
                     }
                     // Mostly since the transaction is gone as a whole; the first error says why.
@@ -209,6 +212,7 @@ impl Transaction {
         }
         let core = Arc::clone(&self.core);
         let waits = core.commit_waits_for_disk();
+        let tokens = std::mem::take(&mut self.tokens);
         let end = move |connection: &Connection| -> Result<Option<i64>> {
             if has_deferred_violations(connection) {
                 return Err(Error::new(
@@ -218,7 +222,12 @@ impl Transaction {
             }
             core.authorizer.ours(|| {
                 let number = stamp(connection, &core.watch)?;
-                commit(connection)?;
+                if let Some(number) = number {
+                    for token in &tokens {
+                        save_record::set_number(connection, token, number)?;
+                    }
+                }
+                commit(&core, connection)?;
                 Ok(number)
             })
         };
@@ -340,7 +349,7 @@ fn in_savepoint_of_ours(
     batch: &Batch,
 ) -> Result<Receipt, Refusal> {
     core.authorizer
-        .ours(|| in_savepoint(connection, &core.watch, batch, Numbering::Later))
+        .ours(|| in_savepoint(core, connection, batch, Numbering::Later))
 }
 
 fn gone() -> Error {

@@ -8,7 +8,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -24,6 +24,7 @@ use crate::{
         core::Core,
         ffi::{MixedConnection, PlainConnection, data_version},
         hooks::{Mark, Watch},
+        save_record,
         slot::{End, Lease, Running},
         stamp,
     },
@@ -136,7 +137,7 @@ impl Writer {
 
     /// Commits, and remembers what the file looks like then.
     pub(in crate::engine) fn commit(&mut self, core: &Core) -> Result<()> {
-        let committed = commit(&self.connection);
+        let committed = commit(core, &self.connection);
         self.seen = data_version(&self.connection);
         if committed.is_err() {
             self.end_transaction(core);
@@ -212,7 +213,7 @@ impl Writer {
     /// The one save of the open transaction.
     fn alone(&mut self, core: &Core, save: Save) {
         let Some(unit) = save.unit() else { return };
-        let applied = apply(&self.connection, &self.watch, &unit.batch, Numbering::Now);
+        let applied = apply_once(core, &self.connection, &unit.batch, Numbering::Now);
         let answer = match applied {
             Ok(receipt) => match self.commit(core) {
                 Ok(()) => {
@@ -239,7 +240,7 @@ impl Writer {
         let mut saves = saves.into_iter();
         while let Some(save) = saves.next() {
             let Some(unit) = save.unit() else { continue };
-            let answer = in_savepoint(&self.connection, &self.watch, &unit.batch, Numbering::Now);
+            let answer = in_savepoint(core, &self.connection, &unit.batch, Numbering::Now);
             if !self.connection.is_autocommit() {
                 applied.push((save, answer));
                 continue;
@@ -264,11 +265,15 @@ impl Writer {
                     save.answer(answer);
                 }
             }
-            // What was refused before is told why; for the others it is the commit that failed.
+            // What was refused before is told why; for the others it is the commit that failed. Where it was a
+            // neighbour that had saved the same already, that is undone as well.
             Err(error) => {
                 core.counters.refused.add(applied.len() as u64);
                 for (save, answer) in applied {
-                    save.answer(answer.and_then(|_| Err(Refusal::Whole(error.copy()))));
+                    save.answer(match answer {
+                        Err(refusal) if !is_already_saved(&refusal) => Err(refusal),
+                        _ => Err(Refusal::Whole(error.copy())),
+                    });
                 }
             }
         }
@@ -290,7 +295,7 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
     loop {
         let mut steps = 0;
         let saves = lease.take_units(|unit| {
-            steps += unit.batch.steps.len();
+            steps += unit.batch.steps.len() + usize::from(unit.batch.token.is_some());
             steps <= MOST_STEPS
         });
         if saves.is_empty() {
@@ -337,16 +342,16 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
 
 /// Applies a batch in a savepoint of the open transaction, and undoes it on an error.
 pub(in crate::engine) fn in_savepoint(
+    core: &Core,
     connection: &Connection,
-    watch: &Watch,
     batch: &Batch,
     numbering: Numbering,
 ) -> Answer {
-    let mark = watch.mark();
+    let mark = core.watch.mark();
     execute(connection, "SAVEPOINT anabranch_save")?;
-    let answer = apply(connection, watch, batch, numbering);
+    let answer = apply_once(core, connection, batch, numbering);
     if answer.is_err() {
-        watch.rewind(&mark);
+        core.watch.rewind(&mark);
         if connection.is_autocommit() {
             return answer;
         }
@@ -364,10 +369,29 @@ pub(in crate::engine) fn in_savepoint(
     answer.and(Err(Refusal::Whole(error)))
 }
 
+/// Applies a batch and records its token, if it has one.
+fn apply_once(core: &Core, connection: &Connection, batch: &Batch, numbering: Numbering) -> Answer {
+    let Some(token) = &batch.token else {
+        return apply(connection, &core.watch, batch, numbering);
+    };
+    // First: whoever saves the same again is told so, and not of a row that exists already.
+    save_record::insert(connection, token, core.options.save_token_retention)?;
+    let receipt = apply(connection, &core.watch, batch, numbering)?;
+    if let Some(number) = receipt.commit_seq {
+        save_record::set_number(connection, token, number)?;
+    }
+    Ok(receipt)
+}
+
+fn is_already_saved(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Whole(error) if error.kind() == ErrorKind::AlreadySaved)
+}
+
 /// COMMIT; an I/O error leaves open whether it took place.
-pub(in crate::engine) fn commit(connection: &Connection) -> Result<()> {
+pub(in crate::engine) fn commit(core: &Core, connection: &Connection) -> Result<()> {
     execute(connection, "COMMIT").map_err(|error| {
         if error.kind() == ErrorKind::Io {
+            core.is_undecided.store(true, Ordering::Relaxed);
             let code = error.sqlite_code().unwrap_or_default();
             return Error::new(
                 ErrorKind::OutcomeUnknown,

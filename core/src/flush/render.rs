@@ -42,6 +42,7 @@ impl FlushPlan {
                 })
                 .collect(),
             defer_foreign_keys: self.defer_foreign_keys,
+            token: None,
         };
         (
             batch,

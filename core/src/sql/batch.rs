@@ -13,6 +13,8 @@ pub(crate) struct Batch {
     pub keys: Vec<NewKey>,
     /// Whether foreign keys are looked at only once all steps have run.
     pub defer_foreign_keys: bool,
+    /// Recorded with what the steps do; a batch whose token is recorded already is not applied.
+    pub token: Option<Arc<str>>,
 }
 
 /// A key that the writer is asked for.
