@@ -1,6 +1,6 @@
 //! How a database is opened, and how its writer works.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -90,6 +90,7 @@ pub(crate) struct Options {
     pub(crate) auto_vacuum: AutoVacuum,
     pub(crate) readers: usize,
     pub(crate) execution: Execution,
+    pub(crate) allow_network_file_system: bool,
 }
 
 impl Default for Options {
@@ -109,6 +110,7 @@ impl Default for Options {
             auto_vacuum: AutoVacuum::default(),
             readers: 8,
             execution: Execution::default(),
+            allow_network_file_system: false,
         }
     }
 }
@@ -134,6 +136,7 @@ impl Options {
             auto_vacuum,
             readers,
             execution,
+            allow_network_file_system,
         } = self;
         [
             ("create", *create != other.create),
@@ -159,6 +162,10 @@ impl Options {
             ("auto_vacuum", *auto_vacuum != other.auto_vacuum),
             ("readers", *readers != other.readers),
             ("execution", *execution != other.execution),
+            (
+                "allow_network_file_system",
+                *allow_network_file_system != other.allow_network_file_system,
+            ),
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
@@ -227,13 +234,4 @@ impl Options {
         }
         Ok(())
     }
-}
-
-/// What a path leads to, worked out before SQLite opens it.
-#[derive(Debug, Clone)]
-pub(crate) struct Location {
-    /// Absolute, links resolved.
-    pub(crate) path: PathBuf,
-    /// Removed when the database is closed.
-    pub(crate) _temporary: Option<std::sync::Arc<tempfile::TempDir>>,
 }

@@ -216,6 +216,7 @@ impl Transaction {
                     "at the end of the transaction a reference points at no row: it was rolled back",
                 ));
             }
+            core.look(connection)?;
             core.authorizer.ours(|| {
                 let number = stamp(connection, &core.watch)?;
                 commit(connection)?;
@@ -298,6 +299,9 @@ impl Transaction {
     async fn ready(&mut self) -> Result<()> {
         if self.state == State::Ended {
             return Err(gone());
+        }
+        if self.core.whereabouts.is_moved() {
+            return Err(self.core.moved());
         }
         self.settle().await?;
         if std::mem::take(&mut self.unfinished) {

@@ -10,7 +10,7 @@ use crate::{
     engine::{
         block_on::block_on,
         connection::{STATEMENTS, execute, per_connection},
-        core::{Core, ended},
+        core::Core,
         ffi::{Hooks, MixedConnection, strict_strings},
         hooks::Mark,
         nested,
@@ -49,11 +49,14 @@ pub(in crate::engine) async fn turn(core: &Arc<Core>, label: Label) -> Result<Le
     nested::refuse(Arc::as_ptr(core).addr())?;
     let queued = Queued {
         core,
-        ticket: core.slot.request_turn(label).map_err(ended)?,
+        ticket: core
+            .slot
+            .request_turn(label)
+            .map_err(|end| core.ended(end))?,
     };
     poll_fn(|context| core.slot.poll_turn(&queued.ticket, context))
         .await
-        .map_err(|unserved| unserved_error(&unserved))
+        .map_err(|unserved| unserved_error(core, &unserved))
 }
 
 impl Held {
@@ -65,11 +68,14 @@ impl Held {
             Some(connection) => connection,
             None => connect(core).await?,
         };
-        Ok(Self {
+        let held = Self {
             core: Arc::clone(core),
             connection: Some(connection),
             lease: Some(lease),
-        })
+        };
+        // By the writer's connection: the one that was just made found whatever is at the path by now.
+        core.look(core.writer().connection())?;
+        Ok(held)
     }
 
     /// The connection for typed statements.
