@@ -222,7 +222,7 @@ async fn a_transaction_that_is_open_when_the_file_is_lost_is_not_committed() {
         let (path, db) = opened(mode, folder.path()).await;
         let mut guard = db.begin().await.unwrap();
         sqlx::query("INSERT INTO note (text) VALUES ('row')")
-            .execute(&mut **guard)
+            .execute(&mut *guard)
             .await
             .unwrap();
         Lost::Renamed.happens_to(&path);
@@ -238,13 +238,9 @@ async fn a_transaction_that_is_open_when_the_file_is_lost_is_not_committed() {
             "{error}"
         );
         let raw = sqlx::query("INSERT INTO note (text) VALUES ('more')")
-            .execute(&mut **guard)
+            .execute(&mut *guard)
             .await;
-        assert_told(
-            &path,
-            "a statement",
-            raw.map_err(anabranch::error::Error::from),
-        );
+        assert_told(&path, "a statement", raw.map_err(Error::from));
         assert_told(&path, "the commit", guard.commit().await);
         let log = log_of(&path);
         until("its connections are closed", async || {
@@ -293,7 +289,7 @@ async fn a_file_that_was_cut_or_overwritten_in_place_is_told_as_damaged() {
             if overwritten {
                 file.set_len(length).unwrap();
             }
-            let told = |what: &str, error: anabranch::error::Error| {
+            let told = |what: &str, error: Error| {
                 let kinds = [ErrorKind::Corrupt, ErrorKind::NotADatabase, ErrorKind::Io];
                 assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
             };

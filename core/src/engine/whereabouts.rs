@@ -2,7 +2,7 @@
 //!
 //! Removed, renamed or replaced while it is open, the file is no longer the one that anybody finds at its path: what
 //! is written to it would be lost to everybody but us. So SQLite is asked, which compares the path's inode with its
-//! own. That is a `stat`, half as long as a read by key; so reads and saves ask only when nobody did for a
+//! own. That is a `stat`, which takes more than half as long as a read by key; so reads and saves ask only when nobody did for a
 //! moment ([`AGAIN`]). Transactions ask as they begin and before they commit, and so does whatever moves the log;
 //! the checkpointer's thread asks every second, also when nothing happens.
 //!

@@ -63,19 +63,17 @@ impl Held {
     /// Waits for the slot, and takes the connection, made at the first use.
     pub(super) async fn acquire(core: &Arc<Core>, label: Label) -> Result<Self> {
         let lease = turn(core, label).await?;
+        core.look(core.writer().connection())?;
         let kept = core.writer().mixed.take();
         let connection = match kept {
             Some(connection) => connection,
             None => connect(core).await?,
         };
-        let held = Self {
+        Ok(Self {
             core: Arc::clone(core),
             connection: Some(connection),
             lease: Some(lease),
-        };
-        // By the writer's connection: the one that was just made found whatever is at the path by now.
-        core.look(core.writer().connection())?;
-        Ok(held)
+        })
     }
 
     /// The connection for typed statements.
@@ -200,9 +198,10 @@ async fn connect(core: &Core) -> Result<MixedConnection> {
         progress: None,
         authorizer: Some(Arc::clone(&core.authorizer)),
     };
-    let mut connection = MixedConnection::connect(&options, hooks)
-        .await
-        .map_err(Error::from)?;
+    let connected = MixedConnection::connect(&options, hooks).await;
+    // It found whatever is at the path by now: the writer's connection knows whether that is our file.
+    core.look(core.writer().connection())?;
+    let mut connection = connected.map_err(Error::from)?;
     let view = connection
         .view()
         .ok_or_else(|| from_code(libsqlite3_sys::SQLITE_ERROR, "the connection is not idle"))?;
