@@ -21,11 +21,14 @@ pub(in crate::engine) struct Location {
     pub(in crate::engine) _temporary: Option<std::sync::Arc<tempfile::TempDir>>,
 }
 
-/// A file, however its path is spelled.
+/// A file, however its path is spelled: by device and inode.
 #[cfg(unix)]
-pub(in crate::engine) type FileId = (u64, u64);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::engine) struct FileId(u64, u64);
+/// A file, by the one path that leads to it.
 #[cfg(not(unix))]
-pub(in crate::engine) type FileId = PathBuf;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::engine) struct FileId(PathBuf);
 
 /// The absolute path; an error shows which part of it is missing.
 pub(in crate::engine) fn check_path(path: &Path, options: &Options) -> Result<PathBuf> {
@@ -196,12 +199,12 @@ pub(in crate::engine) fn file_id(path: &Path) -> Result<FileId> {
     let metadata = std::fs::metadata(path).map_err(|error| {
         cannot_open(format!("{}: cannot be looked at", path.display())).with_source(error)
     })?;
-    Ok((metadata.dev(), metadata.ino()))
+    Ok(FileId(metadata.dev(), metadata.ino()))
 }
 
 #[cfg(not(unix))]
 pub(in crate::engine) fn file_id(path: &Path) -> Result<FileId> {
-    path.canonicalize().map_err(|error| {
+    path.canonicalize().map(FileId).map_err(|error| {
         cannot_open(format!("{}: cannot be looked at", path.display())).with_source(error)
     })
 }

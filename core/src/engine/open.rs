@@ -16,7 +16,7 @@ use crate::{
         checkpoint::Checkpointer,
         connection::{Role, open},
         core::Core,
-        ffi::{Hooks, PlainConnection},
+        ffi::{Hooks, PlainConnection, has_moved},
         gate::InlineGate,
         hooks::{Authorizer, Progress, WalSize, Watch},
         location::{
@@ -219,45 +219,60 @@ fn check_version(linked: i32) -> Result<()> {
     ))
 }
 
-fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
-    let watch = Arc::new(Watch::default());
-    let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
+/// The connections of a file, but for that of exclusive transactions.
+struct Connections {
+    writer: Writer,
+    readers: Vec<Reader>,
+    checkpoints: PlainConnection,
+}
+
+/// Opens the connections, and completes what is known of the location.
+fn connect(
+    location: &mut Location,
+    options: &Options,
+    watch: &Arc<Watch>,
+    wal_size: &Arc<WalSize>,
+) -> Result<Connections> {
     let hooks = Hooks {
-        watch: Some(Arc::clone(&watch)),
-        wal_size: Some(Arc::clone(&wal_size)),
+        watch: Some(Arc::clone(watch)),
+        wal_size: Some(Arc::clone(wal_size)),
         ..Hooks::default()
     };
     // The writer first: it makes the file, and the log's index, which readers only use.
-    let connection = open(&location.path, &options, Role::Writer, hooks)
+    let writer = open(&location.path, options, Role::Writer, hooks)
+        .and_then(|connection| writer(connection, watch, options))
         .map_err(|error| explain(error, &location.path))?;
-    location.path = location.path.canonicalize().map_err(|error| {
-        Error::new(
-            ErrorKind::CannotOpen,
-            "the file vanished while it was opened",
-        )
-        .with_source(error)
-    })?;
-    let writer =
-        writer(connection, &watch, &options).map_err(|error| explain(error, &location.path))?;
+    let vanished = "the file was moved or replaced while it was opened";
+    location.path = location
+        .path
+        .canonicalize()
+        .map_err(|error| Error::new(ErrorKind::CannotOpen, vanished).with_source(error))?;
     location.log = file_id(&beside(&location.path, "-wal")).ok();
     let readers = (0..options.readers)
-        .map(|_| reader(&location.path, &options))
+        .map(|_| reader(&location.path, options))
         .collect::<Result<Vec<_>>>()?;
-    let checkpoints = open(
-        &location.path,
-        &options,
-        Role::Checkpointer,
-        Hooks::default(),
-    )?;
+    let hooks = Hooks::default();
+    let checkpoints = open(&location.path, options, Role::Checkpointer, hooks)?;
+    if has_moved(writer.connection()) {
+        return Err(Error::new(ErrorKind::CannotOpen, vanished));
+    }
+    Ok(Connections {
+        writer,
+        readers,
+        checkpoints,
+    })
+}
+
+fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
+    let watch = Arc::new(Watch::default());
+    let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
+    let Connections {
+        writer,
+        readers,
+        checkpoints,
+    } = connect(&mut location, &options, &watch, &wal_size)?;
     let threaded =
         options.execution == Execution::Threaded || options.synchronous == Synchronous::Full;
-    let whereabouts = Arc::new(Whereabouts::new());
-    if whereabouts.look(writer.connection()) {
-        return Err(Error::new(
-            ErrorKind::CannotOpen,
-            "the file was moved or replaced while it was opened",
-        ));
-    }
     let checkpointer = Checkpointer::default();
     wal_size.on_wake(checkpointer.bell());
     let core = Arc::new(Core {
@@ -277,7 +292,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         counters: Counters::default(),
         options,
         closing: AtomicBool::new(false),
-        whereabouts,
+        whereabouts: Arc::new(Whereabouts::new()),
         location,
     });
     let no_thread = |error| {
