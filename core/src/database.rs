@@ -56,8 +56,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// Kind `CannotOpen` when a folder is missing (the message shows which) or the path leads to none that can be a
-    /// file; `NotADatabase`, `Corrupt`, `ReadOnly` for what the file is; `Busy` when another process holds it for
+    /// Kind `CannotOpen` when a folder is missing (the message shows which), the path leads to none that can be a
+    /// file, it is on a network file system, or the log of a file that was replaced lies beside it; `NotADatabase`, `Corrupt`, `ReadOnly` for what the file is; `Busy` when another process holds it for
     /// longer than the busy timeout; `Options` for a path to memory.
     ///
     /// # Cancel safety
@@ -265,7 +265,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// `Closed` if it was closed before; `QueueTimeout` if a transaction does not end.
+    /// `Closed` if it was closed before; `QueueTimeout` if a transaction does not end. A file that has moved is closed
+    /// without an error, and its log left as it is.
     ///
     /// # Cancel safety
     ///

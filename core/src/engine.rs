@@ -23,7 +23,10 @@ mod expected;
 mod ffi;
 mod gate;
 mod hooks;
+mod location;
+mod lost_log;
 mod nested;
+mod network;
 mod open;
 mod options;
 mod pace;
@@ -39,6 +42,7 @@ mod threads;
 mod timer;
 mod transaction;
 mod wake;
+mod whereabouts;
 mod writer;
 
 pub use self::{
@@ -230,6 +234,7 @@ impl Engine {
         work: impl FnOnce(&mut Writer, &Core) -> Result<R> + Send + 'static,
     ) -> Result<R> {
         let lease = turn(&self.core, Label::new(what)).await?;
+        self.core.look(self.core.writer().connection())?;
         let (answer, answered) = oneshot::channel();
         let core = Arc::clone(&self.core);
         self.core.threads.run(move || {
@@ -258,7 +263,9 @@ impl Engine {
     pub(crate) async fn close(&self) -> Result<Checkpoint> {
         let core = Arc::clone(&self.core);
         let lease = match turn(&core, Label::new("close")).await {
-            Ok(lease) => lease,
+            Ok(lease) => Some(lease),
+            // The checkpointer's thread is done with it, or will be in a moment.
+            Err(error) if error.kind() == ErrorKind::FileMoved => None,
             // There is nothing left to write; what reads is closed all the same.
             Err(error) => {
                 if error.kind() == ErrorKind::Poisoned {
@@ -276,26 +283,22 @@ impl Engine {
         self.core.threads.run(move || {
             closed.pool.close();
             closed.checkpointer.wait_until_closed();
-            let writer = closed
-                .writer
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .take();
-            let outcome = writer.map_or(
-                Ok(Checkpoint {
-                    frames: 0,
-                    moved: 0,
-                }),
-                |writer| {
+            let outcome = match closed.take_writer() {
+                Some(writer) => {
                     let outcome = truncate_log(&writer, &closed);
                     writer.close();
                     outcome
-                },
-            );
+                }
+                None => Ok(left_as_it_is(&closed)),
+            };
+            let outcome = match outcome {
+                Err(error) if error.kind() == ErrorKind::FileMoved => Ok(left_as_it_is(&closed)),
+                outcome => outcome,
+            };
             drop(lease);
             drop(answer.send(outcome));
         })?;
-        answered.await.map_err(|_| core::ended(End::Closed))?
+        answered.await.map_err(|_| core.ended(End::Closed))?
     }
 
     /// What the engine counted.
@@ -332,6 +335,14 @@ impl<'c> Executor<'c> for &'c Engine {
     }
 }
 
+/// What closing a file that has moved does to its log: nothing.
+fn left_as_it_is(core: &Core) -> Checkpoint {
+    Checkpoint {
+        frames: core.wal_size.frames(),
+        moved: 0,
+    }
+}
+
 /// BEGIN IMMEDIATE on a thread that may wait for other processes.
 fn begin(writer: &mut Writer, core: &Core) -> Result<()> {
     busy::retrying(core.options.busy_timeout, || {
@@ -358,6 +369,7 @@ fn overwrite_failed_commit(writer: &mut Writer, core: &Core) -> Result<()> {
 
 /// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
 fn truncate_log(writer: &Writer, core: &Core) -> Result<Checkpoint> {
+    core.look(writer.connection())?;
     busy::retrying(core.options.busy_timeout, || {
         checkpoint::checkpoint(writer.connection(), Mode::Truncate)
     })

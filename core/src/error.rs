@@ -50,8 +50,11 @@ pub enum ErrorKind {
     Full,
     /// The database, its folder or the transaction can only be read.
     ReadOnly,
-    /// The file cannot be opened; the message shows the absolute path and which part of it is missing.
+    /// The file cannot be opened; the message shows the absolute path and which part of it is missing or in the way.
     CannotOpen,
+    /// The file was removed, renamed or replaced while it was open. Nothing more is read or written through this
+    /// database: close it, and open the file that is meant now. What was acknowledged before is in the old file.
+    FileMoved,
     /// SQLite found the file damaged. Stop writing, and restore a backup.
     Corrupt,
     /// The file is no SQLite database, or it is encrypted.
@@ -124,6 +127,7 @@ impl ErrorKind {
         Self::Full,
         Self::ReadOnly,
         Self::CannotOpen,
+        Self::FileMoved,
         Self::Corrupt,
         Self::NotADatabase,
         Self::Io,

@@ -3,11 +3,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, again, assert_passed, execute, outsider, save_together, scene, start};
+use anabranch_tests::{
+    Mode, after, again, assert_passed, execute, in_a_namespace, outsider, save_together, scene,
+    start,
+};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct File {
@@ -21,17 +23,6 @@ fn file(size: usize) -> File {
         id: 0,
         content: vec![0x5a; size],
     }
-}
-
-/// The command, run by a shell after these words.
-fn after(words: &str, command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("{words} && exec \"$0\" \"$@\"")]);
-    shell.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        shell.env(name, value.unwrap());
-    }
-    shell
 }
 
 /// Cases 21 and 22: on a full disk SQLite rolled back by itself, a second error hid the first, "no transaction is
@@ -48,32 +39,12 @@ async fn a_full_disk_is_told_nothing_is_written_and_it_goes_on_after_room_is_mad
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let namespace = ["--user", "--map-root-user", "--mount"];
     let mount = format!(
         "mount -t tmpfs -o size=2m none '{}'",
         folder.path().display()
     );
-    let mut probe = Command::new("unshare");
-    probe.args(namespace).args(["sh", "-c", &mount]);
-    if !probe.output().is_ok_and(|output| output.status.success()) {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "no mount namespaces here, and CI does not skip tests"
-        );
-        eprintln!("skipped: no mount namespaces here");
-        return;
-    }
     let test = "disk::a_full_disk_is_told_nothing_is_written_and_it_goes_on_after_room_is_made";
-    let small = after(&mount, &again(test, folder.path().to_str().unwrap()));
-    let mut command = Command::new("unshare");
-    command
-        .args(namespace)
-        .arg(small.get_program())
-        .args(small.get_args());
-    for (name, value) in small.get_envs() {
-        command.env(name, value.unwrap());
-    }
-    assert_passed(&command.output().unwrap());
+    in_a_namespace(&mount, test, folder.path().to_str().unwrap());
 }
 
 async fn on_a_small_disk(mode: Mode, folder: &Path) {

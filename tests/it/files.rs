@@ -11,7 +11,9 @@ use std::{
 };
 
 use anabranch::prelude::*;
-use anabranch_tests::{again, assert_passed, execute, note::Note, outsider, scene, try_execute};
+use anabranch_tests::{
+    again, assert_passed, execute, in_a_namespace, note::Note, outsider, scene, try_execute,
+};
 
 const INSERT: &str = "INSERT INTO note (text) VALUES ('row')";
 
@@ -70,6 +72,12 @@ async fn a_path_that_needs_quoting_anywhere_else_is_taken_as_it_is() {
         "'quoted\".db",
         "-minus",
         "a;b&c=d",
+        "new\nline\t.db",
+        "back\\slash",
+        "~",
+        "*.db",
+        "\u{1f980}\u{202e}.db",
+        ":memory:x",
     ] {
         let path = folder.path().join(name);
         let db = Database::open(&path).await.unwrap();
@@ -89,8 +97,87 @@ async fn a_path_that_needs_quoting_anywhere_else_is_taken_as_it_is() {
                 !name.as_bytes().ends_with(b"-wal") && !name.as_bytes().ends_with(b"-shm")
             })
             .count(),
-        5
+        11
     );
+}
+
+/// A name that would mean memory or a URI is a name like any other when a folder stands before it.
+#[tokio::test]
+async fn a_folder_in_front_makes_any_name_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [":memory:", "file:app.db?mode=memory", "file::memory:"] {
+        let path = folder.path().join(name);
+        let db = Database::open(&path).await.unwrap();
+        db.create_tables::<Note>().await.unwrap();
+        execute(&db, INSERT).await;
+        assert!(path.is_file(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_names_a_folder_makes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    for name in ["new/", "new/.", "file/"] {
+        let path = format!("{}/{name}", folder.path().display());
+        let error = Database::open(&path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CannotOpen, "{name}");
+        assert!(error.to_string().contains("names a folder"), "{error}");
+    }
+    assert!(!folder.path().join("new").exists());
+}
+
+/// SQLite takes 504 bytes, and says of more only that it cannot open the file.
+#[tokio::test]
+async fn a_path_is_as_long_as_sqlite_takes_it_or_refused_with_its_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut root = folder.path().canonicalize().unwrap();
+    while root.as_os_str().len() < 300 {
+        root.push("a folder with a name of forty-two letters.");
+    }
+    fs::create_dir_all(&root).unwrap();
+    let name = |length: usize| "n".repeat(length - root.as_os_str().len() - 1);
+    let db = Database::open(root.join(name(504))).await.unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    execute(&db, INSERT).await;
+    db.close().await.unwrap();
+    let error = Database::open(root.join(name(505))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CannotOpen);
+    assert!(error.to_string().contains("505 bytes"), "{error}");
+    // By a shorter spelling it is as long.
+    let link = folder.path().join("link");
+    symlink(&root, &link).unwrap();
+    let error = Database::open(link.join(name(505))).await.unwrap_err();
+    assert!(error.to_string().contains("505 bytes"), "{error}");
+    // A name that the file system takes, without room for `-journal`.
+    let error = Database::open(folder.path().join("n".repeat(252))).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::CannotOpen);
+}
+
+/// A relative path is made absolute once: what opens connections later finds the same file.
+#[tokio::test]
+async fn a_change_of_the_working_folder_changes_no_database() {
+    let Some(folder) = scene() else {
+        let folder = tempfile::tempdir().unwrap();
+        let test = "files::a_change_of_the_working_folder_changes_no_database";
+        let output = again(test, folder.path().to_str().unwrap()).output();
+        return assert_passed(&output.unwrap());
+    };
+    let folder = Path::new(&folder).canonicalize().unwrap();
+    std::env::set_current_dir(&folder).unwrap();
+    let db = Database::open("app.db").await.unwrap();
+    fs::create_dir(folder.join("other")).unwrap();
+    std::env::set_current_dir(folder.join("other")).unwrap();
+    assert_eq!(db.path(), folder.join("app.db"));
+    db.create_tables::<Note>().await.unwrap();
+    // The connection of transactions is made only now.
+    execute(&db, INSERT).await;
+    assert_eq!(Note::query().count(&db).await.unwrap(), 1);
+    let same = Database::open("../app.db").await.unwrap();
+    assert_eq!(Note::query().count(&same).await.unwrap(), 1);
+    db.close().await.unwrap();
+    let left = fs::read_dir(folder.join("other")).unwrap().count();
+    assert_eq!(left, 0, "nothing was made there");
 }
 
 #[tokio::test]
@@ -267,6 +354,21 @@ fn prepare_read_only(root: &Path) {
         fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
     }
+    fs::create_dir(root.join("only the file")).unwrap();
+    let path = root.join("only the file/app.db");
+    outsider(&path)
+        .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (id INTEGER PRIMARY KEY)")
+        .unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(root.join("only the file"), Permissions::from_mode(0o777)).unwrap();
+    fs::create_dir(root.join("only the folder")).unwrap();
+    let path = root.join("only the folder/app.db");
+    outsider(&path)
+        .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (id INTEGER PRIMARY KEY)")
+        .unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+    let folder = root.join("only the folder");
+    fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
     fs::create_dir(root.join("locked")).unwrap();
     fs::set_permissions(root.join("locked"), Permissions::from_mode(0o555)).unwrap();
     fs::write(root.join("secret.db"), "").unwrap();
@@ -274,7 +376,7 @@ fn prepare_read_only(root: &Path) {
 }
 
 fn allow_removal(root: &Path) {
-    for name in ["wal", "rollback", "locked"] {
+    for name in ["wal", "rollback", "locked", "only the folder"] {
         fs::set_permissions(root.join(name), Permissions::from_mode(0o755)).unwrap();
     }
 }
@@ -284,11 +386,58 @@ async fn read_only(root: &Path) {
         let path = root.join(name).join("app.db");
         let error = Database::open(&path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ReadOnly, "{name}: {error:?}");
-        assert!(error.to_string().contains("app.db"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("app.db cannot be written (Permission denied"),
+            "{error}"
+        );
     }
+    // SQLite opens such a file without a word, and fails at the first write.
+    let error = Database::open(root.join("only the file/app.db")).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ReadOnly, "{error:?}");
+    let error = Database::open(root.join("only the folder/app.db")).await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::CannotOpen),
+        "{error:?}"
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("only the folder cannot be written"),
+        "{error}"
+    );
     for name in ["locked/new.db", "secret.db"] {
         let error = Database::open(root.join(name)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CannotOpen, "{name}: {error:?}");
         assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+/// What binds the superuser too.
+#[tokio::test]
+async fn a_file_system_that_is_mounted_for_reading_is_told_as_such() {
+    let Some(folder) = scene() else {
+        let folder = tempfile::tempdir().unwrap();
+        let shown = folder.path().display();
+        outsider(&folder.path().join("app.db"))
+            .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (id INTEGER PRIMARY KEY)")
+            .unwrap();
+        let words = format!(
+            "mount --bind '{shown}' '{shown}' && mount -o remount,bind,ro '{shown}' '{shown}'"
+        );
+        let test = "files::a_file_system_that_is_mounted_for_reading_is_told_as_such";
+        return in_a_namespace(&words, test, folder.path().to_str().unwrap());
+    };
+    for name in ["app.db", "new.db"] {
+        let error = Database::open(Path::new(&folder).join(name)).await;
+        let error = error.unwrap_err();
+        let expected = [ErrorKind::ReadOnly, ErrorKind::CannotOpen];
+        assert!(expected.contains(&error.kind()), "{name}: {error:?}");
+        let text = error.to_string();
+        assert!(text.contains("Read-only file system"), "{name}: {text}");
+        assert!(text.contains(name), "{name}: {text}");
     }
 }

@@ -503,6 +503,7 @@ async fn the_definition_in_the_file_is_what_was_declared() -> Result<()> {
           "line" INTEGER NOT NULL,
           "text" TEXT NOT NULL,
           FOREIGN KEY ("invoice", "line") REFERENCES "line" ("invoice", "number") ON DELETE CASCADE
-        ) STRICT"#]].assert_eq(&sql.join("\n"));
+        ) STRICT"#]]
+    .assert_eq(&sql.join("\n"));
     Ok(())
 }

@@ -237,3 +237,36 @@ fn a_negative_zero_loses_its_sign() {
         .unwrap();
     assert!(stored == 0.0 && stored.is_sign_positive());
 }
+
+#[test]
+fn the_last_connection_removes_the_log_unless_the_file_has_moved() {
+    for moves in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, other) = two(folder.path());
+        writer.execute_batch(INSERT).unwrap();
+        assert_eq!(number(&other, COUNT), 1);
+        if moves {
+            let path = folder.path().join("facts.db");
+            std::fs::rename(path, folder.path().join("aside.db")).unwrap();
+        }
+        drop(writer);
+        drop(other);
+        assert_eq!(folder.path().join("facts.db-wal").exists(), moves);
+    }
+}
+
+#[test]
+fn a_log_belongs_to_whatever_file_has_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, _other) = two(folder.path());
+    writer.execute_batch(INSERT).unwrap();
+    let another = folder.path().join("another.db");
+    outsider(&another)
+        .execute_batch("CREATE TABLE elsewhere (a)")
+        .unwrap();
+    let path = folder.path().join("facts.db");
+    std::fs::rename(&another, &path).unwrap();
+    let new = outsider(&path);
+    assert_eq!(number(&new, COUNT), 1, "the old file's frames are read");
+    assert!(new.prepare("SELECT * FROM elsewhere").is_err());
+}

@@ -134,6 +134,17 @@ impl DatabaseBuilder {
         self
     }
 
+    /// Whether a file on a network file system is opened all the same. Default: no.
+    ///
+    /// Write-ahead logging needs memory that all who have the file open share, and machines share none: two of them
+    /// that write would damage the file. NFS, SMB, 9p and their like are known on Linux, and so is FUSE, of which
+    /// nobody can tell whether it is local. Allow it when no other machine opens the file, and when the file
+    /// system keeps its promises about locks and shared mappings. On other systems nothing is refused.
+    pub const fn allow_network_file_system(mut self, allow: bool) -> Self {
+        self.options.allow_network_file_system = allow;
+        self
+    }
+
     /// Opens the file.
     ///
     /// # Errors

@@ -8,15 +8,20 @@
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
 
 use crate::{
     engine::{
-        block_on::block_on, core::Core, ffi::PlainConnection, slot::Label,
-        sqlite_error::from_rusqlite, transaction::turn,
+        block_on::block_on,
+        core::Core,
+        ffi::PlainConnection,
+        slot::{End, Label},
+        sqlite_error::from_rusqlite,
+        transaction::turn,
+        whereabouts::{LOOK_EVERY, Whereabouts},
     },
     error::{Error, ErrorKind, Result},
 };
@@ -99,6 +104,7 @@ impl Checkpointer {
     pub(in crate::engine) fn start(
         &self,
         core: Weak<Core>,
+        whereabouts: Arc<Whereabouts>,
         connection: PlainConnection,
     ) -> std::io::Result<()> {
         let shared = Arc::clone(&self.shared);
@@ -106,8 +112,19 @@ impl Checkpointer {
             .name("anabranch-checkpoint".to_owned())
             .spawn(move || {
                 let closes = Closes(Arc::clone(&shared));
-                while shared.wait() {
+                while let Some(is_rung) = shared.wait() {
+                    let has_moved = whereabouts.look(&connection);
+                    if !is_rung && !has_moved {
+                        continue;
+                    }
                     let Some(core) = core.upgrade() else { break };
+                    if has_moved {
+                        drop(connection);
+                        core.lose();
+                        let_go(&core);
+                        drop(closes);
+                        return;
+                    }
                     core.counters.checkpoints.add(1);
                     if let Err(error) = pass(&core, &connection)
                         && error.kind() != ErrorKind::Closed
@@ -133,6 +150,17 @@ impl Checkpointer {
     /// Ends the thread after the pass at hand.
     pub(in crate::engine) fn end(&self) {
         self.shared.ring(true);
+    }
+
+    /// Whether the thread has closed its connection; waits for it until the deadline.
+    pub(in crate::engine) fn is_closed_by(&self, deadline: Instant) -> bool {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let shared = &self.shared;
+        let (state, _) = shared
+            .bell
+            .wait_timeout_while(shared.lock(), rest, |state| !state.closed)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.closed
     }
 
     /// Waits until the thread has closed its connection. To be called after [`Checkpointer::end`] and the slot's end,
@@ -167,22 +195,38 @@ impl Shared {
         self.bell.notify_all();
     }
 
-    /// Waits for the bell; false when the thread is to end.
-    fn wait(&self) -> bool {
-        let mut state = self.lock();
-        while !state.wanted {
-            state = self
-                .bell
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        state.wanted = false;
-        !state.ended
+    /// Waits for the bell, or until it is time to look at the file: whether the bell rang, and nothing when the
+    /// thread is to end.
+    fn wait(&self) -> Option<bool> {
+        let (mut state, _) = self
+            .bell
+            .wait_timeout_while(self.lock(), LOOK_EVERY, |state| !state.wanted)
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_rung = std::mem::take(&mut state.wanted);
+        (!state.ended).then_some(is_rung)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The file has moved: ends the writer once nobody holds it, and writes nothing more. Transactions that are open see
+/// to it that they end; read connections close as they come back.
+fn let_go(core: &Arc<Core>) {
+    let lease = loop {
+        match block_on(turn(core, Label::new("the end of a file that was moved"))) {
+            Ok(lease) => break lease,
+            Err(error) if error.kind() == ErrorKind::QueueTimeout => {}
+            // It was closed meanwhile, or the library failed.
+            Err(_) => return,
+        }
+    };
+    core.slot.end(End::Closed);
+    if let Some(writer) = core.take_writer() {
+        writer.close();
+    }
+    drop(lease);
 }
 
 fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
@@ -200,6 +244,7 @@ fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
     }
     core.counters.checkpoints_in_slot.add(1);
     let lease = block_on(turn(core, Label::new("a checkpoint")))?;
+    core.look(connection)?;
     connection.busy_timeout(READERS).map_err(from_rusqlite)?;
     let restarted = checkpoint(connection, Mode::Restart);
     connection

@@ -63,6 +63,7 @@ fn configure(connection: &Connection, options: &Options, role: Role) -> Result<(
         ));
     }
     if role == Role::Writer {
+        refuse_read_only(connection)?;
         prepare_file(connection, options)?;
     }
     for (name, value) in per_connection(options) {
@@ -133,6 +134,17 @@ fn set(connection: &Connection, name: &str, value: &str) -> Result<()> {
         ErrorKind::Options,
         format!("PRAGMA {name} did not take effect"),
     ))
+}
+
+/// SQLite opens a file that it may only read without a word.
+fn refuse_read_only(connection: &Connection) -> Result<()> {
+    if connection.is_readonly("main").map_err(from_rusqlite)? {
+        return Err(Error::new(
+            ErrorKind::ReadOnly,
+            "the database can only be read",
+        ));
+    }
+    Ok(())
 }
 
 /// The properties of the file: those of an empty one first, since WAL writes its first page.

@@ -1,9 +1,14 @@
 //! What one open file consists of, shared by all its handles.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
 };
+
+use rusqlite::Connection;
 
 use tokio::sync::Semaphore;
 
@@ -12,14 +17,17 @@ use crate::{
         checkpoint::Checkpointer,
         gate::InlineGate,
         hooks::{Authorizer, WalSize, Watch},
-        options::{Execution, Location, Options, Synchronous},
+        location::Location,
+        lost_log,
+        options::{Execution, Options, Synchronous},
         pace::Pace,
-        pool::Pool,
+        pool::{Lent, Pool},
         slot::{End, Slot},
         threads::Threads,
+        whereabouts::Whereabouts,
         writer::{Answer, Unit, Writer, lead},
     },
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Result},
     observe::Counters,
 };
 
@@ -44,6 +52,7 @@ pub(in crate::engine) struct Core {
     pub(in crate::engine) is_undecided: AtomicBool,
     /// Set before the last handle's threads are told to end.
     pub(in crate::engine) closing: AtomicBool,
+    pub(in crate::engine) whereabouts: Arc<Whereabouts>,
     /// Last, so that a temporary folder is removed after the connections are closed.
     pub(in crate::engine) location: Location,
 }
@@ -88,6 +97,89 @@ impl Core {
     /// The writer. To be called by whoever holds the slot's lease.
     pub(in crate::engine) fn writer(&self) -> WriterGuard<'_> {
         WriterGuard(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes the writer out, for good. To be called by whoever holds the last lease.
+    pub(in crate::engine) fn take_writer(&self) -> Option<Writer> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.take()
+    }
+
+    /// Lends a read connection, of a file that is still where it was opened.
+    pub(in crate::engine) async fn lend(&self, label: &'static str) -> Result<Lent> {
+        let lent = match self.pool.lend(label).await {
+            Err(_) if self.whereabouts.is_moved() => return Err(self.moved()),
+            lent => lent?,
+        };
+        self.look_again(&lent.connection, lent.since)?;
+        Ok(lent)
+    }
+
+    /// Makes sure that the file is where it was opened.
+    pub(in crate::engine) fn look(&self, connection: &Connection) -> Result<()> {
+        if !self.whereabouts.look(connection) {
+            return Ok(());
+        }
+        self.lose();
+        Err(self.moved())
+    }
+
+    /// The same, as seen a moment ago at the latest.
+    pub(in crate::engine) fn look_again(
+        &self,
+        connection: &Connection,
+        now: Instant,
+    ) -> Result<()> {
+        if !self.whereabouts.look_again(connection, now) {
+            return Ok(());
+        }
+        self.lose();
+        Err(self.moved())
+    }
+
+    /// The file is not at its path any more: nothing is read or written from now on. What is idle is closed at once,
+    /// the rest by the checkpointer's thread.
+    pub(in crate::engine) fn lose(&self) {
+        if !self.whereabouts.set_moved() {
+            return;
+        }
+        tracing::error!(
+            path = %self.location.path.display(),
+            "the database file was removed, renamed or replaced while it was open"
+        );
+        lost_log::remember(&self.location);
+        self.closing.store(true, Ordering::Release);
+        self.pool.close();
+        self.checkpointer.bell()();
+    }
+
+    /// Whether all connections of a file that has moved are closed; waits for them until the deadline.
+    pub(in crate::engine) fn is_let_go_by(&self, deadline: Instant) -> bool {
+        self.checkpointer.is_closed_by(deadline) && self.pool.is_empty_by(deadline)
+    }
+
+    /// What everybody is told once the file has moved.
+    pub(in crate::engine) fn moved(&self) -> Error {
+        Error::new(
+            ErrorKind::FileMoved,
+            format!(
+                "{} was removed, renamed or replaced while it was open: nothing is read from it or written to it any \
+                 more; open the database again",
+                self.location.path.display()
+            ),
+        )
+    }
+
+    /// Why nothing is written any more.
+    pub(in crate::engine) fn ended(&self, end: End) -> Error {
+        match end {
+            End::Closed if self.whereabouts.is_moved() => self.moved(),
+            End::Closed => Error::new(ErrorKind::Closed, "the database was closed"),
+            End::Poisoned => Error::new(
+                ErrorKind::Poisoned,
+                "the library failed while it held the writer: open the database anew",
+            ),
+        }
     }
 
     /// Whether short statements run on the task that asks.
@@ -136,16 +228,5 @@ impl Drop for Core {
     fn drop(&mut self) {
         self.slot.end(End::Closed);
         self.checkpointer.end();
-    }
-}
-
-/// Why nothing is written any more.
-pub(in crate::engine) fn ended(end: End) -> Error {
-    match end {
-        End::Closed => Error::new(ErrorKind::Closed, "the database was closed"),
-        End::Poisoned => Error::new(
-            ErrorKind::Poisoned,
-            "the library failed while it held the writer: open the database anew",
-        ),
     }
 }

@@ -27,7 +27,7 @@ pub(in crate::engine) use self::{
     callbacks::Hooks,
     mixed::MixedConnection,
     plain::PlainConnection,
-    status::{data_version, has_deferred_violations, is_reading, strict_strings},
+    status::{data_version, has_deferred_violations, has_moved, is_reading, strict_strings},
 };
 
 /// Runs a callback so that a panic in it does not cross into C; `otherwise` is what SQLite is told then.

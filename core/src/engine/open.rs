@@ -6,7 +6,7 @@ use std::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Semaphore;
@@ -16,15 +16,20 @@ use crate::{
         checkpoint::Checkpointer,
         connection::{Role, open},
         core::Core,
-        ffi::{Hooks, PlainConnection},
+        ffi::{Hooks, PlainConnection, has_moved},
         gate::InlineGate,
         hooks::{Authorizer, Progress, WalSize, Watch},
-        options::{Execution, Location, Options, Synchronous},
+        location::{
+            FileId, Location, beside, check_file_system, check_path, explain, file_id, spelled,
+        },
+        lost_log,
+        options::{Execution, Options, Synchronous},
         pace::Pace,
         pool::{Pool, Reader},
         slot::Slot,
         sqlite_error::from_rusqlite,
         threads::Threads,
+        whereabouts::Whereabouts,
         writer::Writer,
     },
     error::{Error, ErrorKind, Result},
@@ -35,25 +40,39 @@ use crate::{
 /// at the same time.
 const LEAST_VERSION: i32 = 3_051_003;
 
-/// A file, however its path is spelled.
-#[cfg(unix)]
-type FileId = (u64, u64);
-#[cfg(not(unix))]
-type FileId = PathBuf;
-
 /// The files that are open in this process.
-static OPEN: Mutex<Vec<(FileId, Weak<Core>)>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<OpenFile>> = Mutex::new(Vec::new());
 /// The paths that are being opened, and the bell for whoever waits for one of them.
 static OPENING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static OPENED: Condvar = Condvar::new();
+
+/// A file that is open, or was and is about to be let go of.
+struct OpenFile {
+    id: FileId,
+    path: PathBuf,
+    core: Weak<Core>,
+}
+
+impl OpenFile {
+    fn of(core: &Arc<Core>) -> Result<Self> {
+        Ok(Self {
+            id: file_id(&core.location.path)?,
+            path: core.location.path.clone(),
+            core: Arc::downgrade(core),
+        })
+    }
+}
 
 /// Opens a file, or joins the engine that has it open. Blocks.
 pub(in crate::engine) fn open_file(path: &Path, options: &Options) -> Result<Arc<Core>> {
     options.check()?;
     check_version(rusqlite::version_number())?;
     let path = check_path(path, options)?;
+    check_file_system(&path, options)?;
     // One at a time: two that open one new file must end up with one engine. Other files do not wait for it.
     let opening = Opening::of(&path);
+    wait_for_lost(&opening.0, options.busy_timeout)?;
+    lost_log::refuse(&opening.0)?;
     if path.exists()
         && let Some(core) = find(&path)?
     {
@@ -61,6 +80,7 @@ pub(in crate::engine) fn open_file(path: &Path, options: &Options) -> Result<Arc
     }
     let location = Location {
         path,
+        log: None,
         _temporary: None,
     };
     let core = start(location, options.clone())?;
@@ -68,8 +88,8 @@ pub(in crate::engine) fn open_file(path: &Path, options: &Options) -> Result<Arc
     if let Some(other) = find(&core.location.path)? {
         return joined(other, options);
     }
-    let id = file_id(&core.location.path)?;
-    open_files().push((id, Arc::downgrade(&core)));
+    let file = OpenFile::of(&core)?;
+    open_files().push(file);
     drop(opening);
     Ok(core)
 }
@@ -88,9 +108,9 @@ fn joined(core: Arc<Core>, options: &Options) -> Result<Arc<Core>> {
     ))
 }
 
-fn open_files() -> MutexGuard<'static, Vec<(FileId, Weak<Core>)>> {
+fn open_files() -> MutexGuard<'static, Vec<OpenFile>> {
     let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    files.retain(|(_, core)| core.strong_count() > 0);
+    files.retain(|file| file.core.strong_count() > 0);
     files
 }
 
@@ -99,13 +119,7 @@ struct Opening(PathBuf);
 
 impl Opening {
     fn of(path: &Path) -> Self {
-        // Of a file that does not exist yet the folder at least has one spelling.
-        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-        let spelled = match (path.canonicalize(), folder, path.file_name()) {
-            (Ok(path), _, _) => path,
-            (Err(_), Some(folder), Some(name)) => folder.join(name),
-            _ => path.to_owned(),
-        };
+        let spelled = spelled(path);
         let mut opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
         while opening.contains(&spelled) {
             opening = OPENED.wait(opening).unwrap_or_else(PoisonError::into_inner);
@@ -135,15 +149,17 @@ pub(in crate::engine) fn open_temporary(options: Options) -> Result<Arc<Core>> {
                 .with_source(error)
         })?;
     let path = folder.path().join("temporary.db");
+    check_file_system(&path, &options)?;
     let core = start(
         Location {
             path,
+            log: None,
             _temporary: Some(Arc::new(folder)),
         },
         options,
     )?;
-    let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    files.push((file_id(&core.location.path)?, Arc::downgrade(&core)));
+    let file = OpenFile::of(&core)?;
+    open_files().push(file);
     Ok(core)
 }
 
@@ -151,9 +167,40 @@ fn find(path: &Path) -> Result<Option<Arc<Core>>> {
     let id = file_id(path)?;
     Ok(open_files()
         .iter()
-        .filter(|(known, _)| *known == id)
-        .filter_map(|(_, core)| core.upgrade())
+        .filter(|file| file.id == id)
+        .filter_map(|file| file.core.upgrade())
         .find(|core| !core.closing.load(Ordering::Acquire) && !core.slot.has_ended()))
+}
+
+/// An engine of this process that had this file under another name, or another file at this path, is done with first:
+/// the log and its index beside the path may still be those of its connections, and when they close, the locks that
+/// the process has on the index are gone.
+fn wait_for_lost(path: &Path, timeout: Duration) -> Result<()> {
+    let id = file_id(path).ok();
+    let concerned: Vec<_> = open_files()
+        .iter()
+        .filter(|file| Some(&file.id) == id.as_ref() || file.path == path)
+        .filter_map(|file| Some((file.id.clone(), file.core.upgrade()?)))
+        .collect();
+    let deadline = Instant::now() + timeout;
+    for (known, core) in concerned {
+        if file_id(&core.location.path).ok() != Some(known) {
+            core.lose();
+        }
+        if core.whereabouts.is_moved() && !core.is_let_go_by(deadline) {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "{}: a file that was moved away while it was open is still in use here, as {}: \
+                     end its transactions and drop its streams",
+                    path.display(),
+                    core.location.path.display(),
+                ),
+            )
+            .with_waited(timeout));
+        }
+    }
+    Ok(())
 }
 
 fn check_version(linked: i32) -> Result<()> {
@@ -172,107 +219,58 @@ fn check_version(linked: i32) -> Result<()> {
     ))
 }
 
-/// The absolute path; an error shows which part of it is missing.
-fn check_path(path: &Path, options: &Options) -> Result<PathBuf> {
-    let text = path.to_string_lossy();
-    if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
-        return Err(Error::new(
-            ErrorKind::Options,
-            "a database in memory, or one named by a URI, has no file whose readers and writer could share a log: \
-             give a path, or use Database::temporary()",
-        ));
-    }
-    let cannot = |message: String| Error::new(ErrorKind::CannotOpen, message);
-    if path.to_str().is_none_or(|text| text.contains('\0')) {
-        return Err(cannot(format!(
-            "{}: the path is not UTF-8, or contains a NUL",
-            path.display()
-        )));
-    }
-    let absolute = std::path::absolute(path).map_err(|error| {
-        cannot(format!("{}: no absolute path", path.display())).with_source(error)
-    })?;
-    let shown = absolute.display();
-    if absolute.is_dir() {
-        return Err(cannot(format!("{shown} is a folder")));
-    }
-    let folder = absolute.parent().unwrap_or(&absolute);
-    if !folder.is_dir() {
-        let missing = folder
-            .ancestors()
-            .take_while(|part| !part.exists())
-            .last()
-            .unwrap_or(folder);
-        let what = if missing.exists() {
-            "is no folder"
-        } else {
-            "does not exist"
-        };
-        return Err(cannot(format!(
-            "{shown}: the folder {} {what}",
-            missing.display()
-        )));
-    }
-    if !options.create && !absolute.exists() {
-        return Err(cannot(format!(
-            "{shown}: the file does not exist, and the option create is off"
-        )));
-    }
-    Ok(absolute)
+/// The connections of a file, but for that of exclusive transactions.
+struct Connections {
+    writer: Writer,
+    readers: Vec<Reader>,
+    checkpoints: PlainConnection,
 }
 
-#[cfg(unix)]
-fn file_id(path: &Path) -> Result<FileId> {
-    use std::os::unix::fs::MetadataExt;
-    // A `stat`, which leaves SQLite's locks alone; opening and closing the file would drop them.
-    let metadata = std::fs::metadata(path).map_err(|error| {
-        Error::new(
-            ErrorKind::CannotOpen,
-            format!("{}: cannot be looked at", path.display()),
-        )
-        .with_source(error)
-    })?;
-    Ok((metadata.dev(), metadata.ino()))
-}
-
-#[cfg(not(unix))]
-fn file_id(path: &Path) -> Result<FileId> {
-    path.canonicalize().map_err(|error| {
-        Error::new(
-            ErrorKind::CannotOpen,
-            format!("{}: cannot be looked at", path.display()),
-        )
-        .with_source(error)
+/// Opens the connections, and completes what is known of the location.
+fn connect(
+    location: &mut Location,
+    options: &Options,
+    watch: &Arc<Watch>,
+    wal_size: &Arc<WalSize>,
+) -> Result<Connections> {
+    let hooks = Hooks {
+        watch: Some(Arc::clone(watch)),
+        wal_size: Some(Arc::clone(wal_size)),
+        ..Hooks::default()
+    };
+    // The writer first: it makes the file, and the log's index, which readers only use.
+    let writer = open(&location.path, options, Role::Writer, hooks)
+        .and_then(|connection| writer(connection, watch, options))
+        .map_err(|error| explain(error, &location.path))?;
+    let vanished = "the file was moved or replaced while it was opened";
+    location.path = location
+        .path
+        .canonicalize()
+        .map_err(|error| Error::new(ErrorKind::CannotOpen, vanished).with_source(error))?;
+    location.log = file_id(&beside(&location.path, "-wal")).ok();
+    let readers = (0..options.readers)
+        .map(|_| reader(&location.path, options))
+        .collect::<Result<Vec<_>>>()?;
+    let hooks = Hooks::default();
+    let checkpoints = open(&location.path, options, Role::Checkpointer, hooks)?;
+    if has_moved(writer.connection()) {
+        return Err(Error::new(ErrorKind::CannotOpen, vanished));
+    }
+    Ok(Connections {
+        writer,
+        readers,
+        checkpoints,
     })
 }
 
 fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
     let watch = Arc::new(Watch::default());
     let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
-    let hooks = Hooks {
-        watch: Some(Arc::clone(&watch)),
-        wal_size: Some(Arc::clone(&wal_size)),
-        ..Hooks::default()
-    };
-    // The writer first: it makes the file, and the log's index, which readers only use.
-    let connection = open(&location.path, &options, Role::Writer, hooks)?;
-    location.path = location.path.canonicalize().map_err(|error| {
-        Error::new(
-            ErrorKind::CannotOpen,
-            "the file vanished while it was opened",
-        )
-        .with_source(error)
-    })?;
-    let writer = writer(connection, &watch, &options)?;
-    let readers = (0..options.readers)
-        .map(|_| reader(&location.path, &options))
-        .collect::<Result<Vec<_>>>()?;
-    let checkpoints = open(
-        &location.path,
-        &options,
-        Role::Checkpointer,
-        Hooks::default(),
-    )?;
+    let Connections {
+        writer,
+        readers,
+        checkpoints,
+    } = connect(&mut location, &options, &watch, &wal_size)?;
     let threaded =
         options.execution == Execution::Threaded || options.synchronous == Synchronous::Full;
     let checkpointer = Checkpointer::default();
@@ -295,6 +293,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         options,
         is_undecided: AtomicBool::new(false),
         closing: AtomicBool::new(false),
+        whereabouts: Arc::new(Whereabouts::new()),
         location,
     });
     start_threads(&core, checkpoints).map_err(|error| {
@@ -309,7 +308,11 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
 
 fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> std::io::Result<()> {
     core.run_writer_thread()?;
-    core.checkpointer.start(Arc::downgrade(core), checkpoints)
+    core.checkpointer.start(
+        Arc::downgrade(core),
+        Arc::clone(&core.whereabouts),
+        checkpoints,
+    )
 }
 
 /// It reads at once, and another process that opened the file just now may still be recovering the log.

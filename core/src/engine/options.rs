@@ -1,6 +1,6 @@
 //! How a database is opened, and how its writer works.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -91,6 +91,7 @@ pub(crate) struct Options {
     pub(crate) readers: usize,
     pub(crate) execution: Execution,
     pub(crate) save_token_retention: Duration,
+    pub(crate) allow_network_file_system: bool,
 }
 
 impl Default for Options {
@@ -111,6 +112,7 @@ impl Default for Options {
             readers: 8,
             execution: Execution::default(),
             save_token_retention: Duration::from_hours(24),
+            allow_network_file_system: false,
         }
     }
 }
@@ -140,6 +142,7 @@ impl Options {
             readers,
             execution,
             save_token_retention,
+            allow_network_file_system,
         } = self;
         [
             ("create", *create != other.create),
@@ -168,6 +171,10 @@ impl Options {
             (
                 "save_token_retention",
                 *save_token_retention != other.save_token_retention,
+            ),
+            (
+                "allow_network_file_system",
+                *allow_network_file_system != other.allow_network_file_system,
             ),
         ]
         .into_iter()
@@ -246,13 +253,4 @@ impl Options {
             ),
         ]
     }
-}
-
-/// What a path leads to, worked out before SQLite opens it.
-#[derive(Debug, Clone)]
-pub(crate) struct Location {
-    /// Absolute, links resolved.
-    pub(crate) path: PathBuf,
-    /// Removed when the database is closed.
-    pub(crate) _temporary: Option<std::sync::Arc<tempfile::TempDir>>,
 }

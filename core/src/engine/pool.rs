@@ -13,7 +13,7 @@
 use std::{
     collections::BTreeMap,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     task::{Poll, Wake, Waker},
     time::{Duration, Instant},
 };
@@ -44,6 +44,8 @@ pub(in crate::engine) struct Reader {
 #[derive(Debug)]
 pub(in crate::engine) struct Pool {
     state: Mutex<State>,
+    /// Told when the last connection is closed.
+    empty: Condvar,
     timeout: Duration,
 }
 
@@ -77,6 +79,7 @@ struct Loan {
 pub(in crate::engine) struct Lent {
     reader: Option<Reader>,
     number: u64,
+    pub(in crate::engine) since: Instant,
     pool: Arc<Pool>,
 }
 
@@ -89,6 +92,7 @@ impl Pool {
                 grace: GRACE,
                 ..State::default()
             }),
+            empty: Condvar::new(),
             timeout,
         }
     }
@@ -126,14 +130,16 @@ impl Pool {
     fn loan(self: &Arc<Self>, state: &mut State, reader: Reader, label: &'static str) -> Lent {
         state.loans += 1;
         let number = state.loans;
+        let since = Instant::now();
         state.lent.push(Loan {
             number,
             label,
-            since: Instant::now(),
+            since,
         });
         Lent {
             reader: Some(reader),
             number,
+            since,
             pool: Arc::clone(self),
         }
     }
@@ -161,9 +167,9 @@ impl Pool {
     fn take_back(self: &Arc<Self>, reader: Reader) {
         let mut state = self.lock();
         if state.closed {
-            state.size = state.size.saturating_sub(1);
             drop(state);
             drop(reader);
+            self.forget(1);
             return;
         }
         state.idle.push(reader);
@@ -194,11 +200,31 @@ impl Pool {
             let mut state = self.lock();
             state.closed = true;
             let idle = std::mem::take(&mut state.idle);
-            state.size -= idle.len();
             (idle, std::mem::take(&mut state.sleeping))
         };
+        let closed = idle.len();
         drop(idle);
+        self.forget(closed);
         sleeping.into_values().for_each(wake);
+    }
+
+    /// So many connections are closed.
+    fn forget(&self, closed: usize) {
+        let mut state = self.lock();
+        state.size = state.size.saturating_sub(closed);
+        if state.size == 0 {
+            self.empty.notify_all();
+        }
+    }
+
+    /// Whether all connections of a pool that was closed are closed; waits for them until the deadline.
+    pub(in crate::engine) fn is_empty_by(&self, deadline: Instant) -> bool {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let (state, _) = self
+            .empty
+            .wait_timeout_while(self.lock(), rest, |state| state.size > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.size == 0
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

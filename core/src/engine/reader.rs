@@ -36,7 +36,7 @@ pub(in crate::engine) async fn read<T: Send + 'static>(
     core: &Arc<Core>,
     read: Read<T>,
 ) -> Result<Vec<T>> {
-    let lent = core.pool.lend("a query").await?;
+    let lent = core.lend("a query").await?;
     let inline = read.cost == Cost::Small
         && core.runs_inline()
         && core.gate.is_open_for(&read.statement.text);
@@ -151,7 +151,7 @@ fn for_each<T>(
 /// The items of a read as they arrive.
 pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<T>) -> Rows<'_, T> {
     let start = async move {
-        let lent = core.pool.lend("a stream").await?;
+        let lent = core.lend("a stream").await?;
         core.counters.reads_threaded.add(1);
         let stop = StopOnDrop(lent.progress.begin(None));
         let (send, receive) = mpsc::channel::<Result<Vec<T>>>(PAGES);

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{
     engine::{
         apply::is_long,
-        core::{Core, ended},
+        core::Core,
         nested,
         slot::{End, Ticket, Turned, Unserved},
         timer,
@@ -77,7 +77,9 @@ impl Submission {
     pub(crate) fn try_outcome(&mut self) -> Option<Outcome> {
         match &self.stage {
             Stage::New(_) | Stage::Withdrawn => Some(Outcome::Withdrawn),
-            Stage::Queued(ticket) => ticket.try_answer().map(outcome_of),
+            Stage::Queued(ticket) => ticket
+                .try_answer()
+                .map(|answer| outcome_of(&self.core, answer)),
         }
     }
 
@@ -101,7 +103,7 @@ impl Submission {
         }
         loop {
             match poll_fn(|context| core.slot.poll_unit(&ticket, context)).await {
-                Turned::Answered(answer) => return outcome_of(answer),
+                Turned::Answered(answer) => return outcome_of(core, answer),
                 Turned::Lead(lease) => lead(core, lease),
             }
         }
@@ -109,6 +111,9 @@ impl Submission {
 
     /// Joins the queue, once there is room in it.
     async fn enter(&mut self) -> Result<(), Error> {
+        if self.core.whereabouts.is_moved() {
+            return Err(self.core.moved());
+        }
         let room = match &self.core.capacity {
             Some(capacity) => Some(room(&self.core, capacity).await?),
             None => None,
@@ -118,7 +123,11 @@ impl Submission {
         };
         let on_thread = is_long(&batch);
         let unit = Unit { batch, _room: room };
-        let ticket = self.core.slot.push(unit, on_thread).map_err(ended)?;
+        let ticket = self
+            .core
+            .slot
+            .push(unit, on_thread)
+            .map_err(|end| self.core.ended(end))?;
         self.stage = Stage::Queued(ticket);
         Ok(())
     }
@@ -151,26 +160,29 @@ async fn room(core: &Core, capacity: &Arc<Semaphore>) -> Result<OwnedSemaphorePe
     let timeout: Duration = core.options.queue_timeout;
     let room = pin!(Arc::clone(capacity).acquire_owned());
     match select(room, pin!(timer::sleep_until(began + timeout))).await {
-        Either::Left((room, _)) => room.map_err(|_| ended(End::Closed)),
-        Either::Right(_) => Err(unserved_error(&Unserved::TimedOut {
-            waited: began.elapsed(),
-            held_by: core.slot.held_by(),
-        })),
+        Either::Left((room, _)) => room.map_err(|_| core.ended(End::Closed)),
+        Either::Right(_) => Err(unserved_error(
+            core,
+            &Unserved::TimedOut {
+                waited: began.elapsed(),
+                held_by: core.slot.held_by(),
+            },
+        )),
     }
 }
 
-fn outcome_of(answer: Result<Answer, Unserved>) -> Outcome {
+fn outcome_of(core: &Core, answer: Result<Answer, Unserved>) -> Outcome {
     match answer {
         Ok(Ok(receipt)) => Outcome::Committed(receipt),
         Ok(Err(refusal)) => Outcome::Refused(refusal),
-        Err(unserved) => Outcome::Refused(unserved_error(&unserved).into()),
+        Err(unserved) => Outcome::Refused(unserved_error(core, &unserved).into()),
     }
 }
 
 /// Why the slot did not serve somebody.
-pub(in crate::engine) fn unserved_error(unserved: &Unserved) -> Error {
+pub(in crate::engine) fn unserved_error(core: &Core, unserved: &Unserved) -> Error {
     match unserved {
-        Unserved::Ended(end) => ended(*end),
+        Unserved::Ended(end) => core.ended(*end),
         Unserved::TimedOut { waited, held_by } => {
             let holder = held_by.as_ref().map_or_else(
                 || "nobody holds it by now".to_owned(),

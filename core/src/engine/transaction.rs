@@ -220,6 +220,7 @@ impl Transaction {
                     "at the end of the transaction a reference points at no row: it was rolled back",
                 ));
             }
+            core.look(connection)?;
             core.authorizer.ours(|| {
                 let number = stamp(connection, &core.watch)?;
                 if let Some(number) = number {
@@ -307,6 +308,9 @@ impl Transaction {
     async fn ready(&mut self) -> Result<()> {
         if self.state == State::Ended {
             return Err(gone());
+        }
+        if self.core.whereabouts.is_moved() {
+            return Err(self.core.moved());
         }
         self.settle().await?;
         if std::mem::take(&mut self.unfinished) {

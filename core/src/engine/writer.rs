@@ -137,6 +137,10 @@ impl Writer {
 
     /// Commits, and remembers what the file looks like then.
     pub(in crate::engine) fn commit(&mut self, core: &Core) -> Result<()> {
+        if core.whereabouts.is_moved() {
+            self.end_transaction(core);
+            return Err(core.moved());
+        }
         let committed = commit(core, &self.connection);
         self.seen = data_version(&self.connection);
         if committed.is_err() {
@@ -194,6 +198,7 @@ impl Writer {
 
     /// BEGIN IMMEDIATE; false if another process is in the way.
     fn begin(&mut self, core: &Core) -> Result<bool> {
+        core.look_again(&self.connection, Instant::now())?;
         match execute(&self.connection, "BEGIN IMMEDIATE") {
             Ok(()) => self.looks = 0,
             Err(error) if error.kind() == ErrorKind::Busy => {

@@ -38,6 +38,22 @@ pub(in crate::engine) fn data_version(connection: &Connection) -> u32 {
     version
 }
 
+/// Whether the file that the connection has open is no longer the one at its path: removed, renamed, or replaced.
+/// A `stat` of the path; where SQLite cannot tell (on Windows, where an open file stays) it is not.
+pub(in crate::engine) fn has_moved(connection: &Connection) -> bool {
+    let mut moved: c_int = 0;
+    // SAFETY: invariant 1; SQLITE_FCNTL_HAS_MOVED writes one `int`.
+    unsafe {
+        sqlite::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            sqlite::SQLITE_FCNTL_HAS_MOVED,
+            (&raw mut moved).cast(),
+        );
+    }
+    moved != 0
+}
+
 /// Whether the connection still holds a snapshot: a statement that was not reset, or an open transaction.
 pub(in crate::engine) fn is_reading(connection: &Connection) -> bool {
     // SAFETY: invariant 1.
@@ -65,7 +81,7 @@ pub(in crate::engine) fn strict_strings(connection: &Connection) -> bool {
 mod tests {
     use rusqlite::Connection;
 
-    use crate::engine::ffi::status::{data_version, has_deferred_violations};
+    use crate::engine::ffi::status::{data_version, has_deferred_violations, has_moved};
 
     #[test]
     fn deferred_violations_are_known_before_commit() {
@@ -79,6 +95,24 @@ mod tests {
         let mend = "INSERT INTO parent VALUES (7)";
         connection.execute_batch(mend).unwrap();
         assert!(!has_deferred_violations(&connection));
+    }
+
+    #[test]
+    fn a_file_that_is_gone_from_its_path_or_replaced_has_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (folder.path().join("file.db"), folder.path().join("aside"));
+        let connection = Connection::open(&path).unwrap();
+        let make = "PRAGMA journal_mode = WAL; CREATE TABLE t (a)";
+        connection.execute_batch(make).unwrap();
+        assert!(!has_moved(&connection));
+        std::fs::rename(&path, &aside).unwrap();
+        assert!(has_moved(&connection), "renamed");
+        std::fs::write(&path, "another file").unwrap();
+        assert!(has_moved(&connection), "replaced");
+        std::fs::rename(&aside, &path).unwrap();
+        assert!(!has_moved(&connection), "it is back");
+        std::fs::remove_file(&path).unwrap();
+        assert!(has_moved(&connection), "removed");
     }
 
     #[test]

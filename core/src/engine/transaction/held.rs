@@ -10,7 +10,7 @@ use crate::{
     engine::{
         block_on::block_on,
         connection::{STATEMENTS, execute, per_connection},
-        core::{Core, ended},
+        core::Core,
         ffi::{Hooks, MixedConnection, strict_strings},
         hooks::Mark,
         nested,
@@ -49,17 +49,21 @@ pub(in crate::engine) async fn turn(core: &Arc<Core>, label: Label) -> Result<Le
     nested::refuse(Arc::as_ptr(core).addr())?;
     let queued = Queued {
         core,
-        ticket: core.slot.request_turn(label).map_err(ended)?,
+        ticket: core
+            .slot
+            .request_turn(label)
+            .map_err(|end| core.ended(end))?,
     };
     poll_fn(|context| core.slot.poll_turn(&queued.ticket, context))
         .await
-        .map_err(|unserved| unserved_error(&unserved))
+        .map_err(|unserved| unserved_error(core, &unserved))
 }
 
 impl Held {
     /// Waits for the slot, and takes the connection, made at the first use.
     pub(super) async fn acquire(core: &Arc<Core>, label: Label) -> Result<Self> {
         let lease = turn(core, label).await?;
+        core.look(core.writer().connection())?;
         let kept = core.writer().mixed.take();
         let connection = match kept {
             Some(connection) => connection,
@@ -194,9 +198,10 @@ async fn connect(core: &Core) -> Result<MixedConnection> {
         progress: None,
         authorizer: Some(Arc::clone(&core.authorizer)),
     };
-    let mut connection = MixedConnection::connect(&options, hooks)
-        .await
-        .map_err(Error::from)?;
+    let connected = MixedConnection::connect(&options, hooks).await;
+    // It found whatever is at the path by now: the writer's connection knows whether that is our file.
+    core.look(core.writer().connection())?;
+    let mut connection = connected.map_err(Error::from)?;
     let view = connection
         .view()
         .ok_or_else(|| from_code(libsqlite3_sys::SQLITE_ERROR, "the connection is not idle"))?;

@@ -41,7 +41,7 @@ struct Raw<'c> {
 impl Transaction {
     /// Makes sure that the transaction is open, and lends what a raw query needs.
     async fn raw(&mut self) -> Result<Raw<'_>, sqlx::Error> {
-        if self.unfinished || self.state != State::Open {
+        if self.unfinished || self.state != State::Open || self.core.whereabouts.is_moved() {
             self.ready().await.map_err(to_sqlx)?;
         }
         let authorizer = Arc::clone(&self.core.authorizer);
