@@ -11,6 +11,7 @@ mod list;
 mod predicate;
 mod render;
 mod select;
+mod term;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -18,9 +19,10 @@ pub(crate) mod fixture;
 pub use self::executor::{Cost, Executor, Read, Rows};
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
-    identifier::Identifier,
+    identifier::{Identifier, Literal},
     predicate::{Comparison, Pattern, Predicate},
     select::{ColumnList, Direction, OrderTerm, Select},
+    term::Term,
 };
 
 use std::{fmt, sync::Arc};

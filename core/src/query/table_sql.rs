@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     entity::TableDef,
-    sql::{ColumnList, Comparison, Cost, Predicate, Select},
+    sql::{ColumnList, Comparison, Cost, Predicate, Select, Term},
     value::Value,
 };
 
@@ -48,7 +48,7 @@ impl TableSql {
             columns: columns.clone(),
             table: table.name,
             conditions: vec![Predicate::Compare {
-                column: table.key_column().name,
+                term: Term::Column(table.key_column().name),
                 comparison: Comparison::Equal,
                 value: Value::Null,
             }],
