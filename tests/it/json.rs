@@ -529,15 +529,10 @@ fn of_lists(random: &mut Random) -> Asked {
             .flags
             .clone()),
         _ => {
-            let length = i64::try_from(random.below(5)).unwrap();
+            let length = usize::try_from(random.below(5)).unwrap();
             (
-                Article::KEY.length().gt(length),
-                Box::new(move |article| {
-                    article
-                        .key
-                        .as_ref()
-                        .is_some_and(|key| key.len() as i64 > length)
-                }),
+                Article::KEY.length().gt(i64::try_from(length).unwrap()),
+                Box::new(move |article| article.key.as_ref().is_some_and(|key| key.len() > length)),
             )
         }
     }

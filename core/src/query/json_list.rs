@@ -37,7 +37,7 @@ pub struct JsonLength(());
 ///
 /// A column that is NULL has no values. How often a value is in the list, or asked for, makes no difference. No index
 /// serves these: each row's list is read.
-impl<E: Entity, L: JsonList> Column<E, L> {
+impl<E: Entity, L> Column<E, L> {
     /// The list has this value.
     ///
     /// # Examples
@@ -68,24 +68,37 @@ impl<E: Entity, L: JsonList> Column<E, L> {
     /// assert_eq!(longest.map(|article| article.tags.len()), Some(2));
     /// # Ok(()) }
     /// ```
-    pub fn has(self, value: impl Operand<L::Item>) -> Condition<E> {
+    pub fn has(self, value: impl Operand<L::Item>) -> Condition<E>
+    where
+        L: JsonList,
+    {
         self.listed(value.encode().map(|value| vec![value]), false)
     }
 
     /// The list has all of these values, of which there may be any number. No value selects every row, those where
     /// the column is NULL included.
-    pub fn has_all(self, values: impl IntoIterator<Item = impl Operand<L::Item>>) -> Condition<E> {
+    pub fn has_all(self, values: impl IntoIterator<Item = impl Operand<L::Item>>) -> Condition<E>
+    where
+        L: JsonList,
+    {
         self.listed(encode_all(values), true)
     }
 
     /// The list has at least one of these values, of which there may be any number. No value selects no row.
-    pub fn has_any(self, values: impl IntoIterator<Item = impl Operand<L::Item>>) -> Condition<E> {
+    pub fn has_any(self, values: impl IntoIterator<Item = impl Operand<L::Item>>) -> Condition<E>
+    where
+        L: JsonList,
+    {
         self.listed(encode_all(values), false)
     }
 
     /// How many values the list has, as an expression that is compared and sorted by like a column. It is NULL where
     /// the column is; what is no list, from another program, has the length 0.
-    pub fn length(self) -> Column<E, Option<i64>, JsonLength> {
+    #[must_use]
+    pub fn length(self) -> Column<E, Option<i64>, JsonLength>
+    where
+        L: JsonList,
+    {
         self.part(JsonLength(()))
     }
 

@@ -47,7 +47,7 @@ json_scalar!(i8, i16, i32, i64, u8, u16, u32, bool, f64, String);
 pub struct JsonPath(Arc<str>);
 
 /// # Looking into JSON
-impl<E: Entity, T: JsonDocument> Column<E, T> {
+impl<E: Entity, T> Column<E, T> {
     /// What stands at a path inside of the JSON, as an expression that is compared and sorted by like a column that
     /// may be NULL.
     ///
@@ -98,7 +98,10 @@ impl<E: Entity, T: JsonDocument> Column<E, T> {
     /// assert_eq!(red.len(), 1);
     /// # Ok(()) }
     /// ```
-    pub fn path<V: JsonScalar>(self, path: impl Into<Arc<str>>) -> Column<E, Option<V>, JsonPath> {
+    pub fn path<V: JsonScalar>(self, path: impl Into<Arc<str>>) -> Column<E, Option<V>, JsonPath>
+    where
+        T: JsonDocument,
+    {
         self.part(JsonPath(path.into()))
     }
 }
