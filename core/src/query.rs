@@ -17,8 +17,11 @@
 mod columns;
 mod condition;
 mod find;
+mod json_list;
+mod json_path;
 mod operand;
 mod order_by;
+mod part;
 mod run;
 mod table_sql;
 
@@ -28,7 +31,14 @@ mod fixture;
 mod tests;
 
 pub use self::{
-    columns::Text, condition::Condition, find::find, operand::Operand, order_by::OrderBy,
+    columns::Text,
+    condition::Condition,
+    find::find,
+    json_list::{JsonLength, JsonList},
+    json_path::{JsonDocument, JsonPath, JsonScalar},
+    operand::Operand,
+    order_by::OrderBy,
+    part::Part,
 };
 pub(crate) use self::{find::by_key, table_sql::TableSql};
 
@@ -44,6 +54,7 @@ use crate::{
 /// to be run more than once.
 #[must_use = "a query does nothing until it is run"]
 pub struct Query<E> {
+    /// Or what is wrong with one of them, or with the order.
     conditions: Result<Vec<Predicate>, Invalid>,
     order: Vec<OrderTerm>,
     limit: Option<u64>,
@@ -80,7 +91,12 @@ impl<E: Entity> Query<E> {
     /// Without an order SQLite gives rows as it finds them, which may differ from one run to the next; so it may
     /// with rows that are equal in all columns of the order. End with the key where it matters.
     pub fn order_by(mut self, orders: impl IntoIterator<Item = OrderBy<E>>) -> Self {
-        self.order.extend(orders.into_iter().map(OrderBy::term));
+        for order in orders {
+            match order.into_term() {
+                Ok(term) => self.order.push(term),
+                Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
+            }
+        }
         self
     }
 

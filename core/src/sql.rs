@@ -12,6 +12,7 @@ mod literal;
 mod predicate;
 mod render;
 mod select;
+mod term;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -19,10 +20,11 @@ pub(crate) mod fixture;
 pub use self::executor::{Cost, Executor, Read, Rows};
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
-    identifier::Identifier,
+    identifier::{Identifier, Quoted},
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
     select::{ColumnList, Direction, OrderTerm, Select},
+    term::Term,
 };
 
 use std::{fmt, sync::Arc};

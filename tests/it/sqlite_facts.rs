@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use anabranch_tests::outsider;
+use anabranch_tests::{outsider, random::Random};
 use rusqlite::{Connection, ErrorCode};
 
 /// A file in WAL mode with one table, and two connections to it.
@@ -269,4 +269,51 @@ fn a_log_belongs_to_whatever_file_has_its_name() {
     let new = outsider(&path);
     assert_eq!(number(&new, COUNT), 1, "the old file's frames are read");
     assert!(new.prepare("SELECT * FROM elsewhere").is_err());
+}
+
+#[test]
+fn json_reads_true_as_1_and_orders_numbers_before_texts() {
+    let connection = Connection::open_in_memory().unwrap();
+    for (sql, expected) in [
+        ("SELECT json_extract('[true]', '$[0]') = 1", 1),
+        ("SELECT json_extract('[false]', '$[0]') = 0", 1),
+        ("SELECT json_extract('[null]', '$[0]') IS NULL", 1),
+        ("SELECT json_extract('[1]', '$[1]') IS NULL", 1),
+        ("SELECT json_extract('[\"5\"]', '$[0]') = 5", 0),
+        ("SELECT json_extract('[\"5\"]', '$[0]') > 1000", 1),
+        (
+            "SELECT json_extract('[[1, {\"a\" : 2}]]', '$[0]') = '[1,{\"a\":2}]'",
+            1,
+        ),
+        (
+            "SELECT typeof(json_extract('[9223372036854775807]', '$[0]')) = 'integer'",
+            1,
+        ),
+        (
+            "SELECT typeof(json_extract('[9223372036854775808]', '$[0]')) = 'real'",
+            1,
+        ),
+        // An index is counted in 32 bits.
+        ("SELECT json_extract('[7]', '$[4294967296]') = 7", 1),
+        // A bad path is found only on the way.
+        ("SELECT json_extract('{}', '$.a[x]') IS NULL", 1),
+    ] {
+        assert_eq!(number(&connection, sql), expected, "{sql}");
+    }
+    let sql = "SELECT json_extract('{\"a\":[]}', '$.a[x]')";
+    assert!(connection.query_row(sql, [], |_| Ok(())).is_err());
+}
+
+#[test]
+fn json_reads_reals_of_ordinary_size_exactly() {
+    let connection = Connection::open_in_memory().unwrap();
+    let mut read = connection.prepare("SELECT json_extract(?1, '$')").unwrap();
+    let mut random = Random::new(3);
+    for round in 0..40_000 {
+        let digits = f64::from(u32::try_from(random.below(1 << 32)).unwrap()) / f64::from(u32::MAX);
+        let real = digits * 10_f64.powi(round % 31 - 15);
+        let json = serde_json::to_string(&real).unwrap();
+        let back: f64 = read.query_row([&json], |row| row.get(0)).unwrap();
+        assert_eq!(back.to_bits(), real.to_bits(), "{json}");
+    }
 }

@@ -65,6 +65,13 @@ fn advice(kind: ErrorKind) -> Option<&'static str> {
 
 /// Our error for SQLite's code and message.
 pub(in crate::engine) fn from_code(code: i32, message: &str) -> Error {
+    if message == "malformed JSON" {
+        return Error::new(
+            ErrorKind::Decode,
+            "a row holds text that is not JSON where the statement looks into JSON; find it with NOT json_valid(column)",
+        )
+        .with_code(code);
+    }
     let kind = kind(code);
     let text = match advice(kind) {
         Some(advice) => Cow::Borrowed(advice),

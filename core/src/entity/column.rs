@@ -8,8 +8,12 @@ use crate::{
 };
 
 /// A column of entity `E` whose values are of type `T`; the derive makes one constant a field.
-pub struct Column<E, T> {
+///
+/// `P` tells a [`Part`](crate::query::Part) from the whole: what is found at a path inside of its JSON, or the length
+/// of its list. Such a part is asked and sorted by like a column.
+pub struct Column<E, T, P = ()> {
     index: usize,
+    pub(crate) part: P,
     of: PhantomData<fn() -> (E, T)>,
 }
 
@@ -19,6 +23,7 @@ impl<E, T> Column<E, T> {
     pub const fn new(index: usize) -> Self {
         Self {
             index,
+            part: (),
             of: PhantomData,
         }
     }
@@ -28,25 +33,38 @@ impl<E, T> Column<E, T> {
     pub const fn index(self) -> usize {
         self.index
     }
+
+    /// A part of the column, whose values are of type `V`.
+    pub(crate) const fn part<V, P>(self, part: P) -> Column<E, V, P> {
+        Column {
+            index: self.index,
+            part,
+            of: PhantomData,
+        }
+    }
 }
 
-impl<E: Entity, T> Column<E, T> {
+impl<E: Entity, T, P> Column<E, T, P> {
     /// The column's definition.
     #[must_use]
-    pub fn definition(self) -> &'static ColumnDef {
+    pub fn definition(&self) -> &'static ColumnDef {
         &E::TABLE.columns[self.index]
     }
 }
 
-impl<E, T> Clone for Column<E, T> {
+impl<E, T, P: Clone> Clone for Column<E, T, P> {
     fn clone(&self) -> Self {
-        *self
+        Self {
+            index: self.index,
+            part: self.part.clone(),
+            of: PhantomData,
+        }
     }
 }
 
-impl<E, T> Copy for Column<E, T> {}
+impl<E, T, P: Copy> Copy for Column<E, T, P> {}
 
-impl<E: Entity, T> fmt::Debug for Column<E, T> {
+impl<E: Entity, T, P> fmt::Debug for Column<E, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", E::TABLE.name, self.definition().name)
     }

@@ -2,8 +2,8 @@
 
 use crate::{
     entity::{Column, Entity},
-    query::{Condition, Operand, OrderBy},
-    sql::{Comparison, Direction, OrderTerm, Pattern, Predicate},
+    query::{Condition, Operand, OrderBy, Part},
+    sql::{Comparison, Direction, OrderTerm, Pattern, Predicate, Term},
     value::{ColumnType, Scalar, Value, ValueError, check_text},
 };
 
@@ -22,7 +22,7 @@ impl<T: Text + Scalar> Text for Option<T> {}
 ///
 /// Every value that the column's type can be compared with is an [`Operand`]. `None` is NULL. How NULLs are
 /// treated stands at [`Condition`].
-impl<E: Entity, T> Column<E, T> {
+impl<E: Entity, T, P: Part> Column<E, T, P> {
     /// Equal to the value. `eq(None)` is [`Column::is_null`].
     pub fn eq(self, value: impl Operand<T>) -> Condition<E> {
         self.condition(value.encode(), equal)
@@ -31,9 +31,7 @@ impl<E: Entity, T> Column<E, T> {
     /// Not equal to the value: also the rows where the column is NULL, unlike SQL's `<>`. `ne(None)` is
     /// [`Column::is_not_null`].
     pub fn ne(self, value: impl Operand<T>) -> Condition<E> {
-        self.condition(value.encode(), |column, value| {
-            self.opposite(equal(column, value))
-        })
+        self.opposite(value.encode(), equal)
     }
 
     /// Less than the value; NULL is not less than anything, nor anything than `None`.
@@ -61,11 +59,11 @@ impl<E: Entity, T> Column<E, T> {
         let bounds = low
             .encode()
             .and_then(|low| high.encode().map(|high| (low, high)));
-        self.condition(bounds, |column, (low, high)| {
+        self.condition(bounds, |term, (low, high)| {
             if low.is_null() || high.is_null() {
                 Predicate::Constant(false)
             } else {
-                Predicate::Between { column, low, high }
+                Predicate::Between { term, low, high }
             }
         })
     }
@@ -79,14 +77,12 @@ impl<E: Entity, T> Column<E, T> {
     /// None of the values. No value selects every row; rows where the column is NULL are selected unless `None` is
     /// among the values, unlike with SQL's `NOT IN`.
     pub fn not_in(self, values: impl IntoIterator<Item = impl Operand<T>>) -> Condition<E> {
-        self.condition(encode_all(values), |column, values| {
-            self.opposite(one_of(column, values))
-        })
+        self.opposite(encode_all(values), one_of)
     }
 
     /// NULL.
     pub fn is_null(self) -> Condition<E> {
-        Condition::new(null(self.definition().name))
+        self.condition(Ok(()), |term, ()| null(term))
     }
 
     /// Not NULL.
@@ -105,72 +101,42 @@ impl<E: Entity, T> Column<E, T> {
     }
 
     fn ordered(self, comparison: Comparison, value: impl Operand<T>) -> Condition<E> {
-        self.condition(value.encode(), |column, value| match value {
-            Value::Null => Predicate::Constant(false),
-            value => Predicate::Compare {
-                column,
-                comparison,
-                value,
-            },
+        self.condition(value.encode(), |term, value| {
+            ordered(term, comparison, value)
         })
     }
 
     fn sorted(self, direction: Direction) -> OrderBy<E> {
-        OrderBy::new(OrderTerm {
-            column: self.definition().name,
-            direction,
-        })
+        let column = self.definition().name;
+        match self.part.term(column) {
+            Ok(term) => OrderBy::new(OrderTerm { term, direction }),
+            Err(error) => OrderBy::invalid(E::TABLE.name, column, error),
+        }
     }
 
     fn condition<V>(
         self,
         operand: Result<V, ValueError>,
-        predicate: impl FnOnce(&'static str, V) -> Predicate,
+        predicate: impl FnOnce(Term, V) -> Predicate,
     ) -> Condition<E> {
         let column = self.definition().name;
-        match operand {
-            Ok(operand) => Condition::new(predicate(column, operand)),
+        let both = operand.and_then(|operand| Ok((self.part.term(column)?, operand)));
+        match both {
+            Ok((term, operand)) => Condition::new(predicate(term, operand)),
             Err(error) => Condition::invalid(E::TABLE.name, column, error),
         }
     }
 
-    /// The complement, in SQL's own words where no NULL can come between.
-    fn opposite(self, predicate: Predicate) -> Predicate {
+    fn opposite<V>(
+        self,
+        operand: Result<V, ValueError>,
+        predicate: impl FnOnce(Term, V) -> Predicate,
+    ) -> Condition<E> {
         let nullable = self.definition().nullable;
-        match predicate {
-            Predicate::Compare {
-                column,
-                comparison: Comparison::Equal,
-                value,
-            } => Predicate::Compare {
-                column,
-                comparison: if nullable {
-                    Comparison::Distinct
-                } else {
-                    Comparison::NotEqual
-                },
-                value,
-            },
-            Predicate::In {
-                column,
-                values,
-                negated: false,
-            } if !nullable => Predicate::In {
-                column,
-                values,
-                negated: true,
-            },
-            Predicate::Like {
-                column,
-                pattern,
-                negated: false,
-            } if !nullable => Predicate::Like {
-                column,
-                pattern,
-                negated: true,
-            },
-            other => other.complement(),
-        }
+        self.condition(operand, |term, operand| {
+            let nullable = nullable || !matches!(term, Term::Column(_));
+            opposite(predicate(term, operand), nullable)
+        })
     }
 }
 
@@ -179,7 +145,7 @@ impl<E: Entity, T> Column<E, T> {
 /// All of these are SQLite's LIKE: the 26 letters of ASCII match in either case, all other characters only
 /// themselves (`Ä` is not `ä`). A pattern may have 50,000 bytes. An index serves `starts_with`, and `like` with a
 /// pattern that starts with letters, only if it collates NOCASE.
-impl<E: Entity, T: Text> Column<E, T> {
+impl<E: Entity, T: Text, P: Part> Column<E, T, P> {
     /// Contains the text; `%` and `_` in it are characters like any other.
     pub fn contains(self, text: impl AsRef<str>) -> Condition<E> {
         self.matches(text.as_ref(), Pattern::containing)
@@ -203,66 +169,141 @@ impl<E: Entity, T: Text> Column<E, T> {
     /// Does not match the pattern: also the rows where the column is NULL.
     pub fn not_like(self, pattern: impl AsRef<str>) -> Condition<E> {
         let pattern = pattern.as_ref();
-        self.condition(check_text(pattern), |column, ()| {
-            self.opposite(like(column, Pattern::Raw(pattern.to_owned())))
+        self.opposite(check_text(pattern), |term, ()| {
+            like(term, Pattern::Raw(pattern.to_owned()))
         })
     }
 
     fn matches(self, text: &str, pattern: impl FnOnce(&str) -> Pattern) -> Condition<E> {
-        self.condition(check_text(text), |column, ()| like(column, pattern(text)))
+        self.condition(check_text(text), |term, ()| like(term, pattern(text)))
     }
 }
 
-fn equal(column: &'static str, value: Value) -> Predicate {
-    match value {
-        Value::Null => null(column),
-        value => Predicate::Compare {
-            column,
+/// The complement, in SQL's own words where no NULL can come between.
+fn opposite(predicate: Predicate, nullable: bool) -> Predicate {
+    match predicate {
+        Predicate::Compare {
+            term,
             comparison: Comparison::Equal,
             value,
+        } => Predicate::Compare {
+            term,
+            comparison: if nullable {
+                Comparison::Distinct
+            } else {
+                Comparison::NotEqual
+            },
+            value,
         },
+        Predicate::In {
+            term,
+            values,
+            negated: false,
+        } if !nullable => Predicate::In {
+            term,
+            values,
+            negated: true,
+        },
+        Predicate::Like {
+            term,
+            pattern,
+            negated: false,
+        } if !nullable => Predicate::Like {
+            term,
+            pattern,
+            negated: true,
+        },
+        other => other.complement(),
     }
 }
 
-fn one_of(column: &'static str, mut values: Vec<Value>) -> Predicate {
+fn equal(term: Term, value: Value) -> Predicate {
+    match value {
+        Value::Null => null(term),
+        value => compare(term, Comparison::Equal, value),
+    }
+}
+
+fn ordered(term: Term, comparison: Comparison, value: Value) -> Predicate {
+    use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
+    // To SQLite all numbers are less than all texts. At a path there may be either, and only values of the operand's
+    // own kind are meant; the second bound is one that an index serves too.
+    let bound = match (&term, &value, comparison) {
+        (_, Value::Null, _) => return Predicate::Constant(false),
+        (Term::Path { .. }, Value::Text(_), Less | LessOrEqual) => Some(is_text(term.clone())),
+        (Term::Path { .. }, Value::Integer(_) | Value::Real(_), Greater | GreaterOrEqual) => {
+            Some(compare(term.clone(), Less, least_text()))
+        }
+        _ => None,
+    };
+    let compared = compare(term, comparison, value);
+    match bound {
+        Some(bound) => compared.and(bound),
+        None => compared,
+    }
+}
+
+fn is_text(term: Term) -> Predicate {
+    compare(term, Comparison::GreaterOrEqual, least_text())
+}
+
+const fn least_text() -> Value {
+    Value::Text(String::new())
+}
+
+const fn compare(term: Term, comparison: Comparison, value: Value) -> Predicate {
+    Predicate::Compare {
+        term,
+        comparison,
+        value,
+    }
+}
+
+fn one_of(term: Term, mut values: Vec<Value>) -> Predicate {
     let given = values.len();
     values.retain(|value| !value.is_null());
     let with_null = values.len() < given;
     if values.is_empty() {
         return if with_null {
-            null(column)
+            null(term)
         } else {
             Predicate::Constant(false)
         };
     }
+    let null = with_null.then(|| null(term.clone()));
     let found = Predicate::In {
-        column,
+        term,
         values,
         negated: false,
     };
-    if with_null {
-        found.or(null(column))
-    } else {
-        found
+    match null {
+        Some(null) => found.or(null),
+        None => found,
     }
 }
 
-const fn null(column: &'static str) -> Predicate {
+const fn null(term: Term) -> Predicate {
     Predicate::Null {
-        column,
+        term,
         negated: false,
     }
 }
 
-const fn like(column: &'static str, pattern: Pattern) -> Predicate {
-    Predicate::Like {
-        column,
+/// LIKE takes numbers for text; at a path only texts are meant.
+fn like(term: Term, pattern: Pattern) -> Predicate {
+    let text = matches!(term, Term::Path { .. }).then(|| is_text(term.clone()));
+    let matches = Predicate::Like {
+        term,
         pattern,
         negated: false,
+    };
+    match text {
+        Some(text) => matches.and(text),
+        None => matches,
     }
 }
 
-fn encode_all<T>(
+pub(in crate::query) fn encode_all<T>(
     values: impl IntoIterator<Item = impl Operand<T>>,
 ) -> Result<Vec<Value>, ValueError> {
     values.into_iter().map(Operand::encode).collect()

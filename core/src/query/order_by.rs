@@ -2,7 +2,7 @@
 
 use std::{fmt, iter, marker::PhantomData};
 
-use crate::sql::OrderTerm;
+use crate::{query::condition::Invalid, sql::OrderTerm, value::ValueError};
 
 /// A column of entity `E` to sort by, and the direction; made by [`Column::asc`](crate::entity::Column::asc) and
 /// [`Column::desc`](crate::entity::Column::desc).
@@ -11,19 +11,34 @@ use crate::sql::OrderTerm;
 /// an array, a list, or an `Option`.
 #[must_use = "an order does nothing until a query sorts by it"]
 pub struct OrderBy<E> {
-    term: OrderTerm,
+    term: Result<OrderTerm, Invalid>,
     entity: PhantomData<fn() -> E>,
 }
 
 impl<E> OrderBy<E> {
     pub(in crate::query) const fn new(term: OrderTerm) -> Self {
         Self {
-            term,
+            term: Ok(term),
             entity: PhantomData,
         }
     }
 
-    pub(in crate::query) const fn term(self) -> OrderTerm {
+    pub(in crate::query) const fn invalid(
+        table: &'static str,
+        column: &'static str,
+        error: ValueError,
+    ) -> Self {
+        Self {
+            term: Err(Invalid::Operand {
+                table,
+                column,
+                error,
+            }),
+            entity: PhantomData,
+        }
+    }
+
+    pub(in crate::query) fn into_term(self) -> Result<OrderTerm, Invalid> {
         self.term
     }
 }
@@ -39,14 +54,18 @@ impl<E> IntoIterator for OrderBy<E> {
 
 impl<E> Clone for OrderBy<E> {
     fn clone(&self) -> Self {
-        *self
+        Self {
+            term: self.term.clone(),
+            entity: PhantomData,
+        }
     }
 }
 
-impl<E> Copy for OrderBy<E> {}
-
 impl<E> fmt::Debug for OrderBy<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.term.column, self.term.direction.as_sql())
+        match &self.term {
+            Ok(term) => term.fmt(f),
+            Err(invalid) => invalid.fmt(f),
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     entity::TableDef,
-    sql::{ColumnList, Comparison, Cost, Predicate, Select},
+    sql::{ColumnList, Comparison, Cost, Predicate, Select, Term},
     value::Value,
 };
 
@@ -49,7 +49,7 @@ impl TableSql {
             table: table.name,
             conditions: (table.key_columns())
                 .map(|key| Predicate::Compare {
-                    column: key.name,
+                    term: Term::Column(key.name),
                     comparison: Comparison::Equal,
                     value: Value::Null,
                 })

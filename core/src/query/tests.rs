@@ -1,5 +1,7 @@
 //! Queries as text, and what they find in a database.
 
+mod json;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use expect_test::{Expect, expect};
@@ -16,13 +18,13 @@ use crate::{
     value::Value,
 };
 
-fn check(condition: Condition<Item>, expected: &Expect) {
+pub(in crate::query) fn check(condition: Condition<Item>, expected: &Expect) {
     let statement = Query::new().filter(condition).sql().unwrap();
     let (_, condition) = statement.text.split_once(" WHERE ").unwrap();
     expected.assert_eq(&format!("{condition} {:?}", statement.args));
 }
 
-async fn ids(memory: &Memory, condition: Condition<Item>) -> Vec<i64> {
+pub(in crate::query) async fn ids(memory: &Memory, condition: Condition<Item>) -> Vec<i64> {
     let items = Query::new()
         .filter(condition)
         .order_by(Item::ID.asc())

@@ -121,7 +121,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use crate::{
-        sql::{ColumnList, Predicate, Select, Statement, fixture::Memory, list::FEW},
+        sql::{ColumnList, Predicate, Select, Statement, Term, fixture::Memory, list::FEW},
         value::Value,
     };
 
@@ -158,7 +158,7 @@ mod tests {
             columns: ColumnList::new(["v"]),
             table: "t",
             conditions: vec![Predicate::In {
-                column: "v",
+                term: Term::Column("v"),
                 values: values.to_vec(),
                 negated,
             }],

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::value::Value;
+use crate::{sql::Quoted, value::Value};
 
 /// Displays a value as SQL reads it back exactly.
 pub(crate) struct Literal<'a>(pub(crate) &'a Value);
@@ -18,7 +18,7 @@ impl fmt::Display for Literal<'_> {
                 f.write_str(if *value > 0.0 { "9e999" } else { "-9e999" })
             }
             Value::Real(value) => write!(f, "{value:?}"),
-            Value::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Value::Text(text) => Quoted(text).fmt(f),
             Value::Blob(bytes) => {
                 f.write_str("x'")?;
                 for byte in bytes {

@@ -1,6 +1,6 @@
-//! What a WHERE clause asks of a row, as a tree over column names.
+//! What a WHERE clause asks of a row, as a tree over its columns.
 
-use crate::value::Value;
+use crate::{sql::Term, value::Value};
 
 /// A question to one row. Where SQL answers neither true nor false (NULL), the row is not selected.
 ///
@@ -9,48 +9,57 @@ use crate::value::Value;
 pub(crate) enum Predicate {
     /// Every row, or none.
     Constant(bool),
-    /// Whether the column is NULL.
+    /// Whether it is NULL.
     Null {
-        /// The column.
-        column: &'static str,
+        /// What is asked.
+        term: Term,
         /// Asks for the opposite.
         negated: bool,
     },
-    /// How the column compares with a value.
+    /// How it compares with a value.
     Compare {
-        /// The column, on the left.
-        column: &'static str,
+        /// What is on the left.
+        term: Term,
         /// How.
         comparison: Comparison,
         /// The value, on the right.
         value: Value,
     },
-    /// Whether the column lies between two values, both included.
+    /// Whether it lies between two values, both included.
     Between {
-        /// The column.
-        column: &'static str,
+        /// What is asked.
+        term: Term,
         /// The least value.
         low: Value,
         /// The greatest value.
         high: Value,
     },
-    /// Whether the column is one of some values, of which there is at least one.
+    /// Whether it is one of some values, of which there is at least one.
     In {
-        /// The column.
-        column: &'static str,
+        /// What is asked.
+        term: Term,
         /// The values.
         values: Vec<Value>,
         /// Asks for the opposite.
         negated: bool,
     },
-    /// Whether the column's text matches a pattern.
+    /// Whether its text matches a pattern.
     Like {
-        /// The column.
-        column: &'static str,
+        /// What is asked.
+        term: Term,
         /// The pattern.
         pattern: Pattern,
         /// Asks for the opposite.
         negated: bool,
+    },
+    /// Whether the list that a column holds as JSON has some of these values, of which there is at least one.
+    Has {
+        /// The column.
+        column: &'static str,
+        /// The values, none of them twice.
+        values: Vec<Value>,
+        /// Asks for all of them.
+        all: bool,
     },
     /// Whether all of these are true.
     All(Vec<Self>),
@@ -60,7 +69,7 @@ pub(crate) enum Predicate {
     Not(Box<Self>),
 }
 
-/// An operator between a column and a value.
+/// An operator between a term and a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     /// `=`
@@ -184,8 +193,8 @@ impl Predicate {
     pub(crate) fn complement(self) -> Self {
         match self {
             Self::Constant(all) => Self::Constant(!all),
-            Self::Null { column, negated } => Self::Null {
-                column,
+            Self::Null { term, negated } => Self::Null {
+                term,
                 negated: !negated,
             },
             Self::Not(inverse) => *inverse,
@@ -198,7 +207,7 @@ impl Predicate {
     pub(crate) fn pins(&self, pinned: &str) -> bool {
         match self {
             Self::Compare {
-                column,
+                term: Term::Column(column),
                 comparison: Comparison::Equal,
                 ..
             } => *column == pinned,
@@ -211,7 +220,7 @@ impl Predicate {
 #[cfg(test)]
 mod tests {
     use crate::{
-        sql::{Comparison, Pattern, Predicate},
+        sql::{Comparison, Pattern, Predicate, Term},
         value::Value,
     };
 
@@ -228,7 +237,7 @@ mod tests {
     #[test]
     fn the_complement_of_a_complement_is_the_start() {
         let start = Predicate::Compare {
-            column: "a",
+            term: Term::Column("a"),
             comparison: Comparison::Less,
             value: Value::Integer(1),
         };

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::{
-    sql::{Identifier, Pattern, Predicate, Select, Statement, list},
+    sql::{Identifier, Pattern, Predicate, Quoted, Select, Statement, Term, list},
     value::Value,
 };
 
@@ -52,6 +52,8 @@ impl Select {
 pub(in crate::sql) struct Renderer {
     text: String,
     args: Vec<Value>,
+    /// The table that is read.
+    table: &'static str,
 }
 
 impl Renderer {
@@ -61,6 +63,25 @@ impl Renderer {
 
     pub(in crate::sql) fn column(&mut self, name: &str) {
         self.display(Identifier(name));
+    }
+
+    fn term(&mut self, term: &Term) {
+        match term {
+            Term::Column(name) => self.column(name),
+            // The text is that of an expression which an index can have, so the path is a literal.
+            Term::Path { column, path } => {
+                self.push("json_extract(");
+                self.column(column);
+                self.push(", ");
+                self.display(Quoted(path));
+                self.push(")");
+            }
+            Term::Length(column) => {
+                self.push("json_array_length(");
+                self.column(column);
+                self.push(")");
+            }
+        }
     }
 
     pub(in crate::sql) fn value(&mut self, value: Value) {
@@ -83,6 +104,7 @@ impl Renderer {
     }
 
     fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
+        self.table = select.table;
         self.text.reserve(select.columns.as_sql().len() + 128);
         self.push("SELECT ");
         self.push(instead_of_columns.unwrap_or(select.columns.as_sql()));
@@ -94,7 +116,7 @@ impl Renderer {
         }
         for (index, term) in select.order.iter().enumerate() {
             self.push(if index == 0 { " ORDER BY " } else { ", " });
-            self.column(term.column);
+            self.term(&term.term);
             self.push(" ");
             self.push(term.direction.as_sql());
         }
@@ -120,43 +142,48 @@ impl Renderer {
     fn predicate(&mut self, predicate: Predicate) {
         match predicate {
             Predicate::Constant(all) => self.push(if all { "TRUE" } else { "FALSE" }),
-            Predicate::Null { column, negated } => {
-                self.column(column);
+            Predicate::Null { term, negated } => {
+                self.term(&term);
                 self.push(if negated { " IS NOT NULL" } else { " IS NULL" });
             }
             Predicate::Compare {
-                column,
+                term,
                 comparison,
                 value,
             } => {
-                self.column(column);
+                self.term(&term);
                 self.push(" ");
                 self.push(comparison.as_sql());
                 self.push(" ");
                 self.value(value);
             }
-            Predicate::Between { column, low, high } => {
-                self.column(column);
+            Predicate::Between { term, low, high } => {
+                self.term(&term);
                 self.push(" BETWEEN ");
                 self.value(low);
                 self.push(" AND ");
                 self.value(high);
             }
             Predicate::In {
-                column,
+                term,
                 values,
                 negated,
             } => {
-                self.column(column);
+                self.term(&term);
                 self.push(if negated { " NOT IN (" } else { " IN (" });
                 list::render(self, values);
                 self.push(")");
             }
             Predicate::Like {
-                column,
+                term,
                 pattern,
                 negated,
-            } => self.like(column, pattern, negated),
+            } => self.like(&term, pattern, negated),
+            Predicate::Has {
+                column,
+                values,
+                all,
+            } => self.has(column, values, all),
             Predicate::All(parts) => self.junction(parts, " AND ", true),
             Predicate::Any(parts) => self.junction(parts, " OR ", false),
             Predicate::Not(inverse) => {
@@ -167,8 +194,8 @@ impl Renderer {
         }
     }
 
-    fn like(&mut self, column: &str, pattern: Pattern, negated: bool) {
-        self.column(column);
+    fn like(&mut self, term: &Term, pattern: Pattern, negated: bool) {
+        self.term(term);
         self.push(if negated { " NOT LIKE " } else { " LIKE " });
         match pattern {
             Pattern::Raw(pattern) => self.value(Value::Text(pattern)),
@@ -176,6 +203,26 @@ impl Renderer {
                 self.value(Value::Text(pattern));
                 self.push(r" ESCAPE '\'");
             }
+        }
+    }
+
+    /// The column is qualified: alone, a name like `value` or `key` would be a column of `json_each`.
+    fn has(&mut self, column: &str, values: Vec<Value>, all: bool) {
+        let wanted = values.len() as u64;
+        self.push(if all {
+            "(SELECT count(DISTINCT value) FROM json_each("
+        } else {
+            "EXISTS (SELECT 1 FROM json_each("
+        });
+        self.column(self.table);
+        self.push(".");
+        self.column(column);
+        self.push(") WHERE value IN (");
+        list::render(self, values);
+        self.push("))");
+        if all {
+            self.push(" = ");
+            self.value(row_count(wanted));
         }
     }
 

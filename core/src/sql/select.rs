@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use crate::sql::{Identifier, Predicate};
+use crate::sql::{Identifier, Predicate, Term};
 
 /// A SELECT over one table, to be rendered by one of its `into_` methods.
 #[derive(Debug, Clone)]
@@ -25,11 +25,11 @@ pub(crate) struct Select {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ColumnList(Arc<str>);
 
-/// A column to sort by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What to sort by.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OrderTerm {
-    /// The column.
-    pub column: &'static str,
+    /// The column, or a part of it.
+    pub term: Term,
     /// The direction.
     pub direction: Direction,
 }
