@@ -4,18 +4,23 @@
 //! and is read back; it never changes a value silently: what cannot be kept exactly is refused with a
 //! [`ValueError`], which the layers above complete with table, column and key.
 
-mod date_time;
+mod calendar;
 mod json;
 mod key;
+mod padded;
 mod scalar;
+mod scaled;
+mod text;
 
 use std::{borrow::Cow, fmt};
 
-pub(crate) use self::scalar::check_text;
+pub(crate) use self::text::check_text;
 
 pub use self::{
     json::Json,
     key::{KeyOrigin, PrimaryKey, TEMPORARY_KEYS},
+    padded::{Padded, PaddedNumber},
+    scaled::{DecimalNumber, Scaled},
 };
 
 /// A value in one of SQLite's storage classes.
@@ -111,9 +116,11 @@ impl std::error::Error for ValueError {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
-    note = "use i8 to i64, u8 to u32, bool, f32, f64, String, Vec<u8>, Uuid, a chrono type, serde_json::Value, or an Option of these",
+    note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address, serde_json::Value, or an Option of these",
     note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
-    note = "SQLite has no unsigned 64-bit integer: use i64, or a String for larger numbers"
+    note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
+    note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
+    note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"
 )]
 pub trait ColumnType: Sized {
     /// How the column is declared.
@@ -142,9 +149,11 @@ pub trait ColumnType: Sized {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
-    note = "use i8 to i64, u8 to u32, bool, f32, f64, String, Vec<u8>, Uuid, a chrono type or serde_json::Value",
+    note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address or serde_json::Value",
     note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
-    note = "SQLite has no unsigned 64-bit integer: use i64, or a String for larger numbers"
+    note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
+    note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
+    note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"
 )]
 pub trait Scalar: ColumnType {}
 

@@ -1,5 +1,7 @@
 //! What stands in `#[entity(...)]`: a list of `name` and `name = value`.
 
+use std::ops::RangeInclusive;
+
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
@@ -30,6 +32,8 @@ impl Place {
                 "id",
                 "column",
                 "json",
+                "scale",
+                "padded",
                 "version",
                 "commit_seq",
                 "unique",
@@ -171,6 +175,29 @@ impl Settings {
                 None
             }
         }
+    }
+
+    /// `name = 2`, within the range.
+    pub(crate) fn integer(
+        &self,
+        name: &str,
+        range: RangeInclusive<u32>,
+        errors: &mut Errors,
+    ) -> Option<u32> {
+        let setting = self.find(name)?;
+        let given = match &setting.value {
+            Some(SettingValue::Literal(Lit::Int(literal))) => literal.base10_parse().ok(),
+            _ => None,
+        };
+        let given = given.filter(|given| range.contains(given));
+        if given.is_none() {
+            let (least, most) = range.into_inner();
+            errors.push(
+                setting,
+                format!("`{name}` takes a number from {least} to {most}: write `{name} = 2`"),
+            );
+        }
+        given
     }
 
     /// `name = "text"`, not empty.

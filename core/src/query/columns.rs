@@ -1,13 +1,15 @@
 //! What a typed column can be asked: the methods of [`Column`].
 
+use std::{borrow::Cow, sync::Arc};
+
 use crate::{
     entity::{Column, Entity},
     query::{Condition, Operand, OrderBy},
     sql::{Comparison, Direction, OrderTerm, Pattern, Predicate},
-    value::{ColumnType, Value, ValueError, check_text},
+    value::{ColumnType, Scalar, Value, ValueError, check_text},
 };
 
-/// A column type whose values are text to be searched: `String`, and an `Option` of it.
+/// A column type whose values are text to be searched: `String`, `Box<str>` and their like, and an `Option` of these.
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` holds no text to be searched",
     label = "not a text column"
@@ -16,7 +18,13 @@ pub trait Text: ColumnType {}
 
 impl Text for String {}
 
-impl Text for Option<String> {}
+impl Text for Box<str> {}
+
+impl Text for Arc<str> {}
+
+impl Text for Cow<'static, str> {}
+
+impl<T: Text + Scalar> Text for Option<T> {}
 
 /// # Comparing
 ///

@@ -136,13 +136,19 @@ impl Entity {
             let (ty, member) = (&field.ty, &field.member);
             let value = match &field.form {
                 Form::Plain => quote_spanned!(at(ty)=> <#ty as #krate::value::ColumnType>::encode(&self.#member)),
-                Form::Json => quote_spanned!(at(ty)=> #krate::value::Json::encode_ref(&self.#member)),
-                Form::OptionalJson(ty) => quote_spanned! {at(ty)=>
-                    match &self.#member {
-                        ::core::option::Option::Some(value) => #krate::value::Json::encode_ref(value),
-                        ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Null),
+                Form::Wrapped(wrapper) => {
+                    let wrapped = wrapper.of(ty, krate);
+                    quote_spanned!(at(ty)=> <#wrapped>::encode_ref(&self.#member))
+                }
+                Form::OptionalWrapped(wrapper, ty) => {
+                    let wrapped = wrapper.of(ty, krate);
+                    quote_spanned! {at(ty)=>
+                        match &self.#member {
+                            ::core::option::Option::Some(value) => <#wrapped>::encode_ref(value),
+                            ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Null),
+                        }
                     }
-                },
+                }
             };
             quote!(#index => #value,)
         });
@@ -289,8 +295,10 @@ fn decoded(field: &Field, krate: &Path, value: &TokenStream) -> TokenStream {
         quote_spanned!(at(ty)=> <#column_type as #krate::value::ColumnType>::decode(#value));
     match &field.form {
         Form::Plain => stored,
-        Form::Json => quote!(#stored.map(|json| json.0)),
-        Form::OptionalJson(_) => quote!(#stored.map(|json| json.map(|json| json.0))),
+        Form::Wrapped(_) => quote!(#stored.map(|wrapped| wrapped.0)),
+        Form::OptionalWrapped(..) => {
+            quote!(#stored.map(|wrapped| wrapped.map(|wrapped| wrapped.0)))
+        }
     }
 }
 
