@@ -146,10 +146,11 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<(),
                 was_inserted(connection, table)
                     .map_err(|error| Refusal::Step { step: index, error })?;
             }
-            (Ok(_), Expect::OneRow { probe }) => mismatches.push(Mismatch {
-                step: index,
-                found: find(connection, probe)?,
-            }),
+            (Ok(_), Expect::OneRow { probe }) => {
+                let found = find(connection, probe)
+                    .map_err(|error| Refusal::Step { step: index, error })?;
+                mismatches.push(Mismatch { step: index, found });
+            }
             (Err(_), _) if !mismatches.is_empty() && !connection.is_autocommit() => {}
             (Err(error), _) => return Err(Refusal::Step { step: index, error }),
         }
@@ -226,15 +227,20 @@ fn find(connection: &Connection, probe: &Statement) -> Result<Option<Vec<Value>>
         .prepare_cached(&probe.text)
         .map_err(from_rusqlite)?;
     crate::engine::connection::bind(&mut statement, probe.args.iter())?;
-    let columns = statement.column_count();
+    let columns: Vec<String> = (statement.column_names().into_iter())
+        .map(str::to_owned)
+        .collect();
     let mut rows = statement.raw_query();
     let Some(row) = rows.next().map_err(from_rusqlite)? else {
         return Ok(None);
     };
     let row = PresentRow(row);
-    (0..columns)
-        .map(|column| row.value(column).to_value())
-        .collect::<Result<Vec<_>, _>>()
+    (columns.into_iter().enumerate())
+        .map(|(index, column)| {
+            (row.value(index).to_value()).map_err(|error| {
+                Error::new(ErrorKind::Decode, error.to_string()).with_column(column)
+            })
+        })
+        .collect::<Result<Vec<_>>>()
         .map(Some)
-        .map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).with_source(error))
 }

@@ -3,7 +3,7 @@
 use crate::{
     entity::{Entity, TableDef, encode, encode_column},
     error::{Error, ErrorKind, Result},
-    tracker::{Changed, ColumnChange, Written, ledger::Given},
+    tracker::{Changed, ColumnChange, Written, is_temporary, ledger::Given},
     value::{ColumnType, KeyOrigin, PrimaryKey, Value, ValueRef},
 };
 
@@ -146,7 +146,7 @@ impl<E: Entity> Record<E> {
     pub(crate) fn detect(&mut self) -> Result<Option<Changed>> {
         match self.life {
             Life::New => Ok(Some(Changed::Inserted {
-                values: encode(&self.entity)?,
+                values: encode(&self.entity).map_err(|error| self.keyed(error))?,
             })),
             Life::Removed => Ok(Some(Changed::Deleted {
                 values: self.original_values(),
@@ -277,8 +277,8 @@ impl<E: Entity> Record<E> {
 
     fn keyed(&self, error: Error) -> Error {
         match self.key.encode() {
-            Ok(key) => error.with_key(key),
-            Err(_) => error,
+            Ok(key) if !is_temporary(&key) => error.with_key(key),
+            _ => error,
         }
     }
 }
