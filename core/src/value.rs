@@ -3,6 +3,25 @@
 //! A [`Value`] is one of SQLite's five storage classes. [`ColumnType`] says how a Rust type becomes one
 //! and is read back; it never changes a value silently: what cannot be kept exactly is refused with a
 //! [`ValueError`], which the layers above complete with table, column and key.
+//!
+//! | field | stored as |
+//! |---|---|
+//! | `i8` to `i64`, `u8` to `u32` | INTEGER |
+//! | `bool` | INTEGER, 0 or 1 |
+//! | `f32`, `f64` | REAL; infinities too, NaN is refused, `-0.0` comes back as the equal `0.0` |
+//! | `String`, `Box<str>`, `Arc<str>`, `Cow<'static, str>`, `char` | TEXT; NUL characters are refused |
+//! | `Vec<u8>` | BLOB |
+//! | `Uuid` | BLOB of 16 bytes |
+//! | `IpAddr`, `Ipv4Addr`, `Ipv6Addr` | TEXT |
+//! | dates: chrono's `NaiveDate`, the `Date` of `time` and of `jiff::civil` | TEXT, `2013-01-31` |
+//! | times of day: chrono's `NaiveTime`, the `Time` of `time` and of `jiff::civil` | TEXT, `10:00:00.000000000`; leap seconds are refused |
+//! | instants, and dates with a time: chrono's `DateTime<Utc>`, `DateTime<FixedOffset>`, `NaiveDateTime`; time's `UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime`; jiff's `Timestamp`, `civil::DateTime` | TEXT, `2013-01-31 10:00:00.000000000` in UTC, so that text sorts as time; years from 0000 to 9999. An offset is not kept, only the instant |
+//! | durations: of `std`, `time`, chrono's `TimeDelta`, jiff's `SignedDuration` | INTEGER, nanoseconds |
+//! | `serde_json::Value`, and any serde type with `#[entity(json)]` | TEXT, JSON; NaN and infinities in it, for which JSON has no word, are refused |
+//! | `Decimal`, `BigDecimal` with `#[entity(scale = 2)]` | INTEGER of units, see [`Scaled`] |
+//! | `u64`, `u128` with `#[entity(padded)]` | TEXT of 20 or 39 digits, see [`Padded`] |
+//! | an enum with `derive(EntityEnum)` | TEXT or INTEGER |
+//! | an `Option` of these | the same, or NULL |
 
 mod calendar;
 mod json;

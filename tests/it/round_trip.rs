@@ -123,11 +123,19 @@ sample! { OfTime {
 }}
 
 sample! { OfJiff {
-    instant, maybe_instant: jiff::Timestamp = any_moment().prop_filter_map("beyond the last", |it| Offset::UTC.to_timestamp(of_jiff(it)).ok()) => |it| text(&of_seconds(it.as_second(), u32::try_from(it.subsec_nanosecond()).unwrap_or_default()));
+    instant, maybe_instant: jiff::Timestamp = any_moment().prop_filter_map("beyond the last", |it| Offset::UTC.to_timestamp(of_jiff(it)).ok()) => |it| text(&of_nanoseconds(it.as_nanosecond()));
     local, maybe_local: civil::DateTime = any_moment().prop_map(of_jiff) => |it| text(&it.strftime(MOMENT).to_string());
     date, maybe_date: civil::Date = any_moment().prop_map(|it| of_jiff(it).date()) => |it| text(&it.to_string());
     clock, maybe_clock: civil::Time = any_moment().prop_map(|it| of_jiff(it).time()) => |it| text(&it.strftime("%H:%M:%S.%9f").to_string());
     delta, maybe_delta: jiff::SignedDuration = any_integer().prop_map(jiff::SignedDuration::from_nanos) => |it| integer(i64::try_from(it.as_nanos()).unwrap());
+}}
+
+sample! { Document {
+    value, maybe_value: serde_json::Value = any_json() => |it| text(&json(it));
+    #[entity(json)]
+    list, maybe_list: Vec<Option<String>> = vec(option::of(any_text()), 0..5) => |it| text(&json(&serde_json::json!(it)));
+    #[entity(json)]
+    pair, maybe_pair: (u64, String) = (any_unsigned(), any_text()) => |it| text(&json(&serde_json::json!(it)));
 }}
 
 const MOMENT: &str = "%Y-%m-%d %H:%M:%S.%9f";
@@ -158,6 +166,24 @@ fn any_text() -> impl Strategy<Value = String> {
     vec(any_char(), 0..20).prop_map(String::from_iter)
 }
 
+/// JSON without fractions, whose digits are the writer's choice.
+fn any_json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any_integer().prop_map(Into::into),
+        any_unsigned().prop_map(Into::into),
+        "\\PC{0,8}|[\\x00-\\x7f]{0,8}".prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 20, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Into::into),
+            vec((any_text(), inner), 0..4)
+                .prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
 /// From 0000-01-01 to 9999-12-31, often with few digits of a second.
 fn any_moment() -> impl Strategy<Value = NaiveDateTime> {
     let seconds = prop_oneof![
@@ -181,6 +207,14 @@ fn at(seconds: i64, nanoseconds: u32) -> DateTime<Utc> {
 
 fn of_seconds(seconds: i64, nanoseconds: u32) -> String {
     at(seconds, nanoseconds).format(MOMENT).to_string()
+}
+
+fn of_nanoseconds(nanoseconds: i128) -> String {
+    const SECOND: i128 = 1_000_000_000;
+    of_seconds(
+        i64::try_from(nanoseconds.div_euclid(SECOND)).unwrap(),
+        u32::try_from(nanoseconds.rem_euclid(SECOND)).unwrap(),
+    )
 }
 
 fn of_time(moment: NaiveDateTime) -> time::PrimitiveDateTime {
@@ -215,6 +249,46 @@ fn unscaled(number: &impl ToString, scale: usize) -> String {
 
 fn dotted(address: Ipv4Addr) -> String {
     address.octets().map(|octet| octet.to_string()).join(".")
+}
+
+/// JSON by the book, without a space.
+fn json(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(json).collect();
+            format!("[{}]", items.join(","))
+        }
+        serde_json::Value::Object(fields) => {
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(name, value)| format!("{}:{}", quoted(name), json(value)))
+                .collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        serde_json::Value::String(text) => quoted(text),
+        serde_json::Value::Number(number) => number.as_i128().unwrap().to_string(),
+        serde_json::Value::Bool(truth) => truth.to_string(),
+        serde_json::Value::Null => "null".to_owned(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            control if control < ' ' => quoted.push_str(&format!("\\u{:04x}", u32::from(control))),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 fn null() -> String {
@@ -394,4 +468,9 @@ fn moments_of_time_are_in_the_file_in_that_form() {
 #[test]
 fn moments_of_jiff_are_in_the_file_in_that_form() {
     every_row_passes::<OfJiff>("moments_of_jiff_are_in_the_file_in_that_form");
+}
+
+#[test]
+fn json_is_in_the_file_as_it_is() {
+    every_row_passes::<Document>("json_is_in_the_file_as_it_is");
 }

@@ -137,14 +137,14 @@ impl Entity {
             let value = match &field.form {
                 Form::Plain => quote_spanned!(at(ty)=> <#ty as #krate::value::ColumnType>::encode(&self.#member)),
                 Form::Wrapped(wrapper) => {
-                    let wrapped = wrapper.of(ty, krate);
-                    quote_spanned!(at(ty)=> <#wrapped>::encode_ref(&self.#member))
+                    let wrapper = wrapper.path(krate);
+                    quote_spanned!(at(ty)=> #wrapper::encode_ref(&self.#member))
                 }
                 Form::OptionalWrapped(wrapper, ty) => {
-                    let wrapped = wrapper.of(ty, krate);
+                    let wrapper = wrapper.path(krate);
                     quote_spanned! {at(ty)=>
                         match &self.#member {
-                            ::core::option::Option::Some(value) => <#wrapped>::encode_ref(value),
+                            ::core::option::Option::Some(value) => #wrapper::encode_ref(value),
                             ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Null),
                         }
                     }

@@ -63,6 +63,15 @@ impl Wrapper {
         }
     }
 
+    /// The wrapper alone, for a function of it: what is wrapped is left to inference, whose messages are better.
+    pub(crate) fn path(self, krate: &Path) -> TokenStream {
+        match self {
+            Self::Json => quote!(#krate::value::Json),
+            Self::Scaled(scale) => quote!(#krate::value::Scaled::<_, #scale>),
+            Self::Padded => quote!(#krate::value::Padded),
+        }
+    }
+
     /// The one that is asked for, and the name of its attribute.
     fn parse(settings: &Settings, errors: &mut Errors) -> Option<(Self, &'static str)> {
         let json = settings.flag("json", errors).then_some(Self::Json);
