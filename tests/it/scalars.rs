@@ -61,7 +61,7 @@ async fn decimals_are_ordered_compared_and_summed_in_sql() {
     assert_eq!(prices(&db, dear).await, ["10.00"]);
     let some = Item::query().filter(Item::PRICE.is_in([Decimal::new(90, 1), Decimal::new(2, 1)]));
     assert_eq!(prices(&db, some).await, ["0.20", "9.00"]);
-    let between = Item::query().filter(Item::PRICE.between(Decimal::ZERO, &Decimal::ONE));
+    let between = Item::query().filter(Item::PRICE.between(Decimal::ZERO, Decimal::ONE));
     assert_eq!(prices(&db, between).await, ["0.10", "0.20"]);
     let sum = db.read(ask("SELECT sum(price) FROM items")).await.unwrap();
     assert_eq!(sum, [Value::Integer(1580)], "in hundredths");
@@ -166,77 +166,74 @@ async fn save<E: Entity>(db: &Database, entity: E) {
     ctx.save_changes().await.unwrap();
 }
 
-/// Cases 78, 80: chrono wrote `+00:00`, time `Z`, and each the offset and as many digits as it had.
-#[tokio::test]
-async fn equal_instants_are_equal_text_through_whichever_crate() {
+const WRITTEN: &str = "2024-01-01T07:00:00.5-05:00";
+
+fn of_chrono() -> DateTime<FixedOffset> {
+    WRITTEN.parse().unwrap()
+}
+
+fn of_jiff() -> jiff::Timestamp {
+    WRITTEN.parse().unwrap()
+}
+
+fn of_time() -> time::OffsetDateTime {
+    let offset = time::UtcOffset::from_hms(14, 0, 0).unwrap();
+    time::OffsetDateTime::from_unix_timestamp_nanos(of_jiff().as_nanosecond())
+        .unwrap()
+        .to_offset(offset)
+}
+
+/// The same instant five times.
+async fn calendar() -> Database {
     let db = Database::temporary().await.unwrap();
     db.create_tables::<OfChrono>().await.unwrap();
-    let (id, written) = (0, "2024-01-01T07:00:00.5-05:00");
-    let zoned: DateTime<FixedOffset> = written.parse().unwrap();
-    save(&db, WithOffset { id, at: zoned }).await;
+    let (chrono, jiff, time) = (of_chrono(), of_jiff(), of_time());
+    save(&db, WithOffset { id: 0, at: chrono }).await;
     save(
         &db,
         OfChrono {
-            id,
-            at: zoned.to_utc(),
+            id: 0,
+            at: chrono.to_utc(),
         },
     )
     .await;
-    let stamp: jiff::Timestamp = written.parse().unwrap();
-    save(&db, OfJiff { id, at: stamp }).await;
-    let instant = time::OffsetDateTime::from_unix_timestamp_nanos(stamp.as_nanosecond()).unwrap();
-    let offset = time::UtcOffset::from_hms(14, 0, 0).unwrap();
-    save(
-        &db,
-        OfTimeWithOffset {
-            id,
-            at: instant.to_offset(offset),
-        },
-    )
-    .await;
+    save(&db, OfJiff { id: 0, at: jiff }).await;
+    save(&db, OfTimeWithOffset { id: 0, at: time }).await;
     save(
         &db,
         OfTime {
-            id,
-            at: instant.to_utc(),
+            id: 0,
+            at: time.to_utc(),
         },
     )
     .await;
+    db
+}
 
-    let stored = db
-        .read(ask("SELECT DISTINCT at FROM events"))
-        .await
-        .unwrap();
-    assert_eq!(
-        stored,
-        [Value::Text("2024-01-01 12:00:00.500000000".to_owned())]
-    );
-    for found in [
-        WithOffset::query()
-            .filter(WithOffset::AT.eq(zoned))
-            .count(&db)
-            .await,
-        OfChrono::query()
-            .filter(OfChrono::AT.eq(zoned.to_utc()))
-            .count(&db)
-            .await,
-        OfJiff::query()
-            .filter(OfJiff::AT.eq(stamp))
-            .count(&db)
-            .await,
-        OfTime::query()
-            .filter(OfTime::AT.eq(instant.to_utc()))
-            .count(&db)
-            .await,
-    ] {
-        assert_eq!(found.unwrap(), 5);
-    }
+/// Cases 78, 80: chrono wrote `+00:00`, time `Z`, and each the offset and as many digits as it had.
+#[tokio::test]
+async fn equal_instants_are_equal_text_through_whichever_crate() {
+    let db = calendar().await;
+    let stored = ask("SELECT DISTINCT at FROM events");
+    let expected = Value::Text("2024-01-01 12:00:00.500000000".to_owned());
+    assert_eq!(db.read(stored).await.unwrap(), [expected]);
     for read in WithOffset::query().all(&db).await.unwrap() {
-        assert_eq!(read.at, zoned, "the same instant");
+        assert_eq!(read.at, of_chrono(), "the same instant");
     }
     for read in OfTimeWithOffset::query().all(&db).await.unwrap() {
-        assert_eq!(read.at, instant);
+        assert_eq!(read.at, of_time());
     }
+}
+
+#[tokio::test]
+async fn an_instant_is_found_through_whichever_crate() {
+    let db = calendar().await;
+    let with_offset = WithOffset::query().filter(WithOffset::AT.eq(of_chrono()));
+    assert_eq!(with_offset.count(&db).await.unwrap(), 5);
+    let of_jiff = OfJiff::query().filter(OfJiff::AT.eq(of_jiff()));
+    assert_eq!(of_jiff.count(&db).await.unwrap(), 5);
+    let of_time = OfTime::query().filter(OfTime::AT.eq(of_time().to_utc()));
+    assert_eq!(of_time.count(&db).await.unwrap(), 5);
 }
 
 /// Case 77: `T` sorts after the space of CURRENT_TIMESTAMP, so that no comparison with it was right.
