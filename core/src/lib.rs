@@ -178,6 +178,17 @@
 //! [`ErrorKind`](error::ErrorKind) says for each when it is met and what to do. After any error a context can be saved
 //! again. Futures may be dropped at any await; each says under *Cancel safety* what that means.
 //!
+//! # Features
+//!
+//! None is on unless asked for. Each lets fields have the types of another crate; [`value`] lists all types.
+//!
+//! | feature | types |
+//! |---|---|
+//! | `bigdecimal` | `BigDecimal`, on a field with `#[entity(scale = 2)]` |
+//! | `jiff` | `Timestamp`, `SignedDuration`, `civil::Date`, `civil::Time`, `civil::DateTime` |
+//! | `rust_decimal` | `Decimal`, on a field with `#[entity(scale = 2)]` |
+//! | `time` | `UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime`, `Date`, `Time`, `Duration` |
+//!
 //! # Where statements run
 //!
 //! What is short runs on the task that asks: a read by key takes some microseconds, less than a switch of threads. It

@@ -3,19 +3,43 @@
 //! A [`Value`] is one of SQLite's five storage classes. [`ColumnType`] says how a Rust type becomes one
 //! and is read back; it never changes a value silently: what cannot be kept exactly is refused with a
 //! [`ValueError`], which the layers above complete with table, column and key.
+//!
+//! | field | stored as |
+//! |---|---|
+//! | `i8` to `i64`, `u8` to `u32` | INTEGER |
+//! | `bool` | INTEGER, 0 or 1 |
+//! | `f32`, `f64` | REAL; infinities too, NaN is refused, `-0.0` comes back as the equal `0.0` |
+//! | `String`, `Box<str>`, `Arc<str>`, `Cow<'static, str>`, `char` | TEXT; NUL characters are refused |
+//! | `Vec<u8>` | BLOB |
+//! | `Uuid` | BLOB of 16 bytes |
+//! | `IpAddr`, `Ipv4Addr`, `Ipv6Addr` | TEXT |
+//! | dates: chrono's `NaiveDate`, the `Date` of `time` and of `jiff::civil` | TEXT, `2013-01-31` |
+//! | times of day: chrono's `NaiveTime`, the `Time` of `time` and of `jiff::civil` | TEXT, `10:00:00.000000000`; leap seconds are refused |
+//! | instants, and dates with a time: chrono's `DateTime<Utc>`, `DateTime<FixedOffset>`, `NaiveDateTime`; time's `UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime`; jiff's `Timestamp`, `civil::DateTime` | TEXT, `2013-01-31 10:00:00.000000000` in UTC, so that text sorts as time; years from 0000 to 9999. An offset is not kept, only the instant |
+//! | durations: of `std`, `time`, chrono's `TimeDelta`, jiff's `SignedDuration` | INTEGER, nanoseconds |
+//! | `serde_json::Value`, and any serde type with `#[entity(json)]` | TEXT, JSON; NaN and infinities in it, for which JSON has no word, are refused |
+//! | `Decimal`, `BigDecimal` with `#[entity(scale = 2)]` | INTEGER of units, see [`Scaled`] |
+//! | `u64`, `u128` with `#[entity(padded)]` | TEXT of 20 or 39 digits, see [`Padded`] |
+//! | an enum with `derive(EntityEnum)` | TEXT or INTEGER |
+//! | an `Option` of these | the same, or NULL |
 
-mod date_time;
+mod calendar;
 mod json;
 mod key;
+mod padded;
 mod scalar;
+mod scaled;
+mod text;
 
 use std::{borrow::Cow, fmt};
 
-pub(crate) use self::scalar::check_text;
+pub(crate) use self::text::check_text;
 
 pub use self::{
     json::Json,
     key::{KeyColumn, KeyOrigin, PrimaryKey, TEMPORARY_KEYS},
+    padded::{Padded, PaddedNumber},
+    scaled::{DecimalNumber, Scaled},
 };
 
 /// A value in one of SQLite's storage classes.
@@ -111,9 +135,11 @@ impl std::error::Error for ValueError {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
-    note = "use i8 to i64, u8 to u32, bool, f32, f64, String, Vec<u8>, Uuid, a chrono type, serde_json::Value, or an Option of these",
+    note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address, serde_json::Value, or an Option of these",
     note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
-    note = "SQLite has no unsigned 64-bit integer: use i64, or a String for larger numbers"
+    note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
+    note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
+    note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"
 )]
 pub trait ColumnType: Sized {
     /// How the column is declared.
@@ -142,9 +168,11 @@ pub trait ColumnType: Sized {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
-    note = "use i8 to i64, u8 to u32, bool, f32, f64, String, Vec<u8>, Uuid, a chrono type or serde_json::Value",
+    note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address or serde_json::Value",
     note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
-    note = "SQLite has no unsigned 64-bit integer: use i64, or a String for larger numbers"
+    note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
+    note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
+    note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"
 )]
 pub trait Scalar: ColumnType {}
 

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::{Data, DataStruct, DeriveInput, Fields, Type};
 
 use crate::{
-    entity::field::at,
+    entity::field::{Wrapper, at},
     errors::Errors,
     settings::{Place, Settings},
 };
@@ -22,13 +22,17 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let settings = Settings::parse(&input.attrs, Place::Newtype, &mut errors);
     let krate = settings.krate(&mut errors);
     let is_key = settings.flag("key", &mut errors);
-    let is_json = settings.flag("json", &mut errors);
-    if let (true, Some(at)) = (is_json, settings.name("key")) {
-        errors.push(at, "JSON is no key: remove `key` or `json`");
+    let wrapper = Wrapper::parse(&settings, &mut errors);
+    if let (Some((_, name)), Some(at)) = (wrapper, settings.name("key")) {
+        errors.push(
+            at,
+            format!("a key is stored as it is: remove `key` or `{name}`"),
+        );
     }
+    let wrapper = wrapper.map(|(wrapper, _)| wrapper);
     errors
         .finish(())
-        .map(|()| expand(input, inner, &krate, is_key, is_json))
+        .map(|()| expand(input, inner, &krate, is_key, wrapper))
 }
 
 fn inner_type(input: &DeriveInput) -> syn::Result<&Type> {
@@ -51,19 +55,16 @@ fn expand(
     inner: &Type,
     krate: &syn::Path,
     is_key: bool,
-    is_json: bool,
+    wrapper: Option<Wrapper>,
 ) -> TokenStream {
     let name = &input.ident;
-    let column_type = if is_json {
-        quote_spanned!(at(inner)=> #krate::value::Json<#inner>)
-    } else {
-        quote!(#inner)
-    };
+    let column_type = wrapper.map_or_else(|| quote!(#inner), |wrapper| wrapper.of(inner, krate));
     let of = quote_spanned!(at(inner)=> <#column_type as #krate::value::ColumnType>);
-    let (encoded, decoded) = if is_json {
+    let (encoded, decoded) = if let Some(wrapper) = wrapper {
+        let wrapper = wrapper.path(krate);
         (
-            quote!(#krate::value::Json::encode_ref(&self.0)),
-            quote!(#of::decode(value).map(|json| Self(json.0))),
+            quote!(#wrapper::encode_ref(&self.0)),
+            quote!(#of::decode(value).map(|wrapped| Self(wrapped.0))),
         )
     } else {
         (

@@ -1,5 +1,7 @@
 //! What stands in `#[entity(...)]`: a list of `name` and `name = value`.
 
+use std::ops::RangeInclusive;
+
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
@@ -55,6 +57,8 @@ impl Place {
                 "embed",
                 "prefix",
                 "skip",
+                "scale",
+                "padded",
                 "version",
                 "commit_seq",
                 "created_at",
@@ -74,6 +78,8 @@ impl Place {
             Self::EmbeddedField => &[
                 "column",
                 "json",
+                "scale",
+                "padded",
                 "embed",
                 "prefix",
                 "skip",
@@ -85,7 +91,7 @@ impl Place {
                 "on_delete",
                 "on_update",
             ],
-            Self::Newtype => &["key", "json", "crate"],
+            Self::Newtype => &["key", "json", "scale", "padded", "crate"],
             Self::Enum => &["integer", "rename_all", "crate"],
             Self::Variant => &["rename"],
             Self::Index => &["columns", "on", "name", "unique", "where"],
@@ -290,6 +296,29 @@ impl Settings {
                 None
             }
         }
+    }
+
+    /// `name = 2`, within the range.
+    pub(crate) fn integer(
+        &self,
+        name: &str,
+        range: RangeInclusive<u32>,
+        errors: &mut Errors,
+    ) -> Option<u32> {
+        let setting = self.find(name)?;
+        let given = match &setting.value {
+            Some(SettingValue::Literal(Lit::Int(literal))) => literal.base10_parse().ok(),
+            _ => None,
+        };
+        let given = given.filter(|given| range.contains(given));
+        if given.is_none() {
+            let (least, most) = range.into_inner();
+            errors.push(
+                setting,
+                format!("`{name}` takes a number from {least} to {most}: write `{name} = 2`"),
+            );
+        }
+        given
     }
 
     /// `name = "text"`, not empty.

@@ -165,10 +165,11 @@ fn run_steps(
                 was_inserted(connection, table)
                     .map_err(|error| Refusal::Step { step: index, error })?;
             }
-            (Ok(_), Expect::OneRow { probe }) => mismatches.push(Mismatch {
-                step: index,
-                found: find(connection, probe)?,
-            }),
+            (Ok(_), Expect::OneRow { probe }) => {
+                let found = find(connection, probe)
+                    .map_err(|error| Refusal::Step { step: index, error })?;
+                mismatches.push(Mismatch { step: index, found });
+            }
             (Err(_), _) if !mismatches.is_empty() && !connection.is_autocommit() => {}
             (Err(error), _) => return Err(Refusal::Step { step: index, error }),
         }
@@ -229,23 +230,15 @@ fn run_returning(connection: &Connection, step: &Step, keys: &[i64]) -> Result<V
             .prepare_cached(&step.text)
             .map_err(from_rusqlite)?;
         bind_args(&mut statement, &step.args, keys)?;
-        let columns = statement.column_count();
+        let columns = column_names(&statement);
         let mut rows = statement.raw_query();
         let mut returned = Vec::new();
         while let Some(row) = rows.next().map_err(from_rusqlite)? {
-            returned.push(values(row, columns)?);
+            returned.push(values(row, &columns)?);
         }
         Ok(returned)
     };
     run().map_err(|error| error.with_statement(step.text.to_string()))
-}
-
-fn values(row: &rusqlite::Row<'_>, columns: usize) -> Result<Vec<Value>> {
-    let row = PresentRow(row);
-    (0..columns)
-        .map(|column| row.value(column).to_value())
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Error::new(ErrorKind::Decode, error.to_string()).with_source(error))
 }
 
 fn bind_args(statement: &mut CachedStatement<'_>, args: &[Arg], keys: &[i64]) -> Result<()> {
@@ -271,10 +264,28 @@ fn find(connection: &Connection, probe: &Statement) -> Result<Option<Vec<Value>>
         .prepare_cached(&probe.text)
         .map_err(from_rusqlite)?;
     crate::engine::connection::bind(&mut statement, probe.args.iter())?;
-    let columns = statement.column_count();
+    let columns = column_names(&statement);
     let mut rows = statement.raw_query();
-    let Some(row) = rows.next().map_err(from_rusqlite)? else {
-        return Ok(None);
-    };
-    values(row, columns).map(Some)
+    match rows.next().map_err(from_rusqlite)? {
+        Some(row) => values(row, &columns).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn column_names(statement: &CachedStatement<'_>) -> Vec<String> {
+    (statement.column_names().into_iter())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// All values of a row.
+fn values(row: &rusqlite::Row<'_>, columns: &[String]) -> Result<Vec<Value>> {
+    let row = PresentRow(row);
+    (columns.iter().enumerate())
+        .map(|(index, column)| {
+            (row.value(index).to_value()).map_err(|error| {
+                Error::new(ErrorKind::Decode, error.to_string()).with_column(column.clone())
+            })
+        })
+        .collect()
 }

@@ -58,7 +58,10 @@ impl<E, T: Embedded> Column<E, Option<T>> {
 /// What the code of a derive needs for a field that is an `Option` of an embedded struct.
 #[doc(hidden)]
 pub mod optional {
-    use super::{Embedded, Row, Value, ValueError, ValueRef};
+    use crate::{
+        entity::Embedded,
+        value::{Row, Value, ValueError, ValueRef},
+    };
 
     /// NULL in every column stands for `None`.
     pub fn encode<T: Embedded>(value: Option<&T>, column: usize) -> Result<Value, ValueError> {

@@ -1,5 +1,7 @@
 //! What a typed column can be asked: the methods of [`Column`].
 
+use std::{borrow::Cow, sync::Arc};
+
 use crate::{
     entity::{Column, Entity},
     query::{Condition, Operand, OrderBy, Part},
@@ -7,7 +9,8 @@ use crate::{
     value::{ColumnType, Scalar, Value, ValueError, check_text},
 };
 
-/// A column type whose values are text to be searched: `String`, a newtype of it, and an `Option` of these.
+/// A column type whose values are text to be searched: `String`, `Box<str>` and their like, a newtype of one, and an
+/// `Option` of these.
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` holds no text to be searched",
     label = "not a text column"
@@ -15,6 +18,12 @@ use crate::{
 pub trait Text: ColumnType {}
 
 impl Text for String {}
+
+impl Text for Box<str> {}
+
+impl Text for Arc<str> {}
+
+impl Text for Cow<'static, str> {}
 
 impl<T: Text + Scalar> Text for Option<T> {}
 

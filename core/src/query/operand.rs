@@ -1,11 +1,16 @@
 //! What can stand on the other side of a column.
 
-use crate::value::{ColumnType, Scalar, Value, ValueError, check_text};
+use std::{borrow::Cow, sync::Arc};
+
+use crate::value::{
+    ColumnType, DecimalNumber, Padded, PaddedNumber, Scalar, Scaled, Value, ValueError, check_text,
+};
 
 /// A value that can be compared with a column of type `T`.
 ///
 /// A column takes its own type and references to it; a column that may be NULL takes values with and without
-/// `Some`, and `None`; a text column takes `&str`; a column of bytes takes slices.
+/// `Some`, and `None`; a text column takes `&str`; a column of bytes takes slices; a column with a `scale`, or
+/// `padded`, takes plain numbers.
 #[diagnostic::on_unimplemented(
     message = "a column of type `{T}` cannot be compared with `{Self}`",
     label = "does not fit the column",
@@ -74,6 +79,9 @@ macro_rules! borrowed {
 
 borrowed! {
     [] &str => String, encode_str;
+    [] &str => Box<str>, encode_str;
+    [] &str => Arc<str>, encode_str;
+    [] &str => Cow<'static, str>, encode_str;
     [] &[u8] => Vec<u8>, encode_bytes;
     [const N: usize] &[u8; N] => Vec<u8>, encode_bytes;
 }
@@ -89,4 +97,49 @@ fn encode_str(text: &str) -> Result<Value, ValueError> {
 )]
 fn encode_bytes(bytes: &[u8]) -> Result<Value, ValueError> {
     Ok(Value::Blob(bytes.to_vec()))
+}
+
+macro_rules! wrapped {
+    ($([$($generics:tt)*] $wrapped:ident => $column:ty;)*) => {$(
+        impl<$($generics)*> Operand<$column> for $wrapped {
+            fn encode(self) -> Result<Value, ValueError> {
+                <$column>::encode_ref(&self)
+            }
+        }
+
+        impl<$($generics)*> Operand<$column> for &$wrapped {
+            fn encode(self) -> Result<Value, ValueError> {
+                <$column>::encode_ref(self)
+            }
+        }
+
+        impl<$($generics)*> Operand<Option<$column>> for $wrapped {
+            fn encode(self) -> Result<Value, ValueError> {
+                <$column>::encode_ref(&self)
+            }
+        }
+
+        impl<$($generics)*> Operand<Option<$column>> for &$wrapped {
+            fn encode(self) -> Result<Value, ValueError> {
+                <$column>::encode_ref(self)
+            }
+        }
+
+        impl<$($generics)*> Operand<Option<$column>> for Option<$wrapped> {
+            fn encode(self) -> Result<Value, ValueError> {
+                Operand::<Option<$column>>::encode(&self)
+            }
+        }
+
+        impl<$($generics)*> Operand<Option<$column>> for &Option<$wrapped> {
+            fn encode(self) -> Result<Value, ValueError> {
+                self.as_ref().map_or(Ok(Value::Null), <$column>::encode_ref)
+            }
+        }
+    )*};
+}
+
+wrapped! {
+    [T: DecimalNumber, const SCALE: u32] T => Scaled<T, SCALE>;
+    [T: PaddedNumber] T => Padded<T>;
 }

@@ -52,7 +52,7 @@ pub(crate) fn indexes(table: &'static TableDef) -> impl Iterator<Item = Index> {
         index(
             table,
             name.into(),
-            Identifier(column.name).to_string(),
+            &Identifier(column.name).to_string(),
             column.name,
             "",
             None,
@@ -89,13 +89,13 @@ fn declared(table: &'static TableDef, definition: &IndexDef) -> Index {
     let name = definition
         .name
         .map_or(Cow::Owned(default_name), Cow::Borrowed);
-    index(table, name, columns, &on, unique, definition.filter)
+    index(table, name, &columns, &on, unique, definition.filter)
 }
 
 fn index(
     table: &TableDef,
     name: Cow<'static, str>,
-    columns: String,
+    columns: &str,
     on: &str,
     unique: &str,
     filter: Option<&str>,

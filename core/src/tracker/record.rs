@@ -3,7 +3,7 @@
 use crate::{
     entity::{Entity, TableDef, encode, encode_column},
     error::{Error, ErrorKind, Result},
-    tracker::{Changed, ColumnChange, UniqueChange, Written, ledger::Given},
+    tracker::{Changed, ColumnChange, UniqueChange, Written, is_temporary, ledger::Given},
     value::{KeyOrigin, PrimaryKey, Value},
 };
 
@@ -146,7 +146,7 @@ impl<E: Entity> Record<E> {
     pub(crate) fn detect(&mut self) -> Result<Option<Changed>> {
         match self.life {
             Life::New => Ok(Some(Changed::Inserted {
-                values: encode(&self.entity)?,
+                values: encode(&self.entity).map_err(|error| self.keyed(error))?,
             })),
             Life::Removed => Ok(Some(Changed::Deleted {
                 values: self.original_values(),
@@ -297,8 +297,8 @@ impl<E: Entity> Record<E> {
 
     fn keyed(&self, error: Error) -> Error {
         match self.key.to_values() {
-            Ok(key) => error.with_key(key),
-            Err(_) => error,
+            Ok(key) if !key.iter().any(is_temporary) => error.with_key(key),
+            _ => error,
         }
     }
 }

@@ -1,13 +1,15 @@
 //! JSON text as a column value.
 
+mod sound;
+
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::value::{
-    ColumnType, Scalar, Storage, Value, ValueError, ValueRef,
-    scalar::{check_text, decode_str},
-};
+use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef, scalar::decode_str};
 
 /// Any serde type, stored as JSON text; the column type of a field with `#[entity(json)]`.
+///
+/// A NUL character in a text is kept: it is escaped in JSON, so that no function of SQLite meets it before it asks for
+/// that text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Json<T>(pub T);
 
@@ -16,11 +18,12 @@ impl<T: Serialize> Json<T> {
     ///
     /// # Errors
     ///
-    /// When serde refuses the value, as it does maps whose keys are not text.
+    /// When serde refuses the value, as it does maps whose keys are not text; when a number in it is NaN or infinite,
+    /// for which JSON has no word; when lists and maps are nested more than 127 deep.
     pub fn encode_ref(value: &T) -> Result<Value, ValueError> {
+        sound::check(value)?;
         let text = serde_json::to_string(value)
             .map_err(|error| ValueError::new(format!("cannot be written as JSON: {error}")))?;
-        check_text(&text)?;
         Ok(Value::Text(text))
     }
 }

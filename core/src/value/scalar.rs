@@ -1,4 +1,4 @@
-//! Numbers, text, bytes and UUIDs as column values.
+//! Numbers, bytes and UUIDs as column values.
 
 use uuid::Uuid;
 
@@ -50,6 +50,7 @@ impl ColumnType for bool {
 
 impl Scalar for f64 {}
 
+/// Kept to the bit, infinities included; only the sign of a zero is not: SQLite stores `-0.0` as `0.0`, which is equal.
 impl ColumnType for f64 {
     const STORAGE: Storage = Storage::Real;
 
@@ -84,6 +85,8 @@ impl ColumnType for f64 {
 
 impl Scalar for f32 {}
 
+/// Stored as the `f64` of the same value. A number of another program that is no `f32` is read as the nearest, and
+/// stays as it is in the file.
 impl ColumnType for f32 {
     const STORAGE: Storage = Storage::Real;
 
@@ -103,31 +106,6 @@ impl ColumnType for f32 {
         }
         Ok(narrow)
     }
-}
-
-impl Scalar for String {}
-
-impl ColumnType for String {
-    const STORAGE: Storage = Storage::Text;
-
-    fn encode(&self) -> Result<Value, ValueError> {
-        check_text(self)?;
-        Ok(Value::Text(self.clone()))
-    }
-
-    fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
-        decode_str(value).map(str::to_owned)
-    }
-}
-
-/// Refuses text that SQLite's own functions would see cut.
-pub(crate) fn check_text(text: &str) -> Result<(), ValueError> {
-    if text.as_bytes().contains(&0) {
-        return Err(ValueError::new(
-            "the text contains a NUL character, at which SQLite's functions would cut it; store it as bytes",
-        ));
-    }
-    Ok(())
 }
 
 /// Stored text, checked to be UTF-8.

@@ -1,7 +1,7 @@
 //! The columns of a struct: of an entity, or of an embedded struct.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Path, Token, Visibility, punctuated::Punctuated};
 
 use crate::{
@@ -105,8 +105,7 @@ impl Columns {
                 prefix,
             }) => {
                 let member = field.name();
-                let columns =
-                    quote::quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::COLUMNS);
+                let columns = quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::COLUMNS);
                 quote! {
                     #krate::entity::layout::Part::Embedded {
                         field: #member,
@@ -181,7 +180,10 @@ impl Columns {
     /// `fn encode`.
     pub(crate) fn encode(&self, krate: &Path) -> TokenStream {
         let arms = self.arms(
-            |field| field.encoded(krate),
+            |field| {
+                let member = &field.member;
+                field.encoded(krate, &quote!(&self.#member))
+            },
             |field, Embed { is_optional, .. }, first| {
                 let member = &field.member;
                 if *is_optional {
@@ -309,21 +311,25 @@ impl Field {
         syn::ext::IdentExt::unraw(&self.member).to_string()
     }
 
-    /// A `Result` of the value to store.
-    fn encoded(&self, krate: &Path) -> TokenStream {
-        let (ty, member) = (&self.ty, &self.member);
+    /// A `Result` of the value to store, made from a reference to the field's type.
+    pub(crate) fn encoded(&self, krate: &Path, place: &TokenStream) -> TokenStream {
+        let ty = &self.ty;
         match &self.form {
-            Form::Json => {
-                quote::quote_spanned!(at(ty)=> #krate::value::Json::encode_ref(&self.#member))
-            }
-            Form::OptionalJson(ty) => quote::quote_spanned! {at(ty)=>
-                match &self.#member {
-                    ::core::option::Option::Some(value) => #krate::value::Json::encode_ref(value),
-                    ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Null),
-                }
-            },
             Form::Plain | Form::Embedded(_) => {
-                quote::quote_spanned!(at(ty)=> <#ty as #krate::value::ColumnType>::encode(&self.#member))
+                quote_spanned!(at(ty)=> <#ty as #krate::value::ColumnType>::encode(#place))
+            }
+            Form::Wrapped(wrapper) => {
+                let wrapper = wrapper.path(krate);
+                quote_spanned!(at(ty)=> #wrapper::encode_ref(#place))
+            }
+            Form::OptionalWrapped(wrapper, ty) => {
+                let wrapper = wrapper.path(krate);
+                quote_spanned! {at(ty)=>
+                    match #place {
+                        ::core::option::Option::Some(value) => #wrapper::encode_ref(value),
+                        ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Null),
+                    }
+                }
             }
         }
     }
@@ -331,10 +337,13 @@ impl Field {
     /// A `Result` of the field's own type, read from a `ValueRef`.
     fn decoded(&self, krate: &Path, value: &TokenStream) -> TokenStream {
         let (ty, column_type) = (&self.ty, self.column_type(krate));
-        let stored = quote::quote_spanned!(at(ty)=> <#column_type as #krate::value::ColumnType>::decode(#value));
+        let stored =
+            quote_spanned!(at(ty)=> <#column_type as #krate::value::ColumnType>::decode(#value));
         match &self.form {
-            Form::Json => quote!(#stored.map(|json| json.0)),
-            Form::OptionalJson(_) => quote!(#stored.map(|json| json.map(|json| json.0))),
+            Form::Wrapped(_) => quote!(#stored.map(|wrapped| wrapped.0)),
+            Form::OptionalWrapped(..) => {
+                quote!(#stored.map(|wrapped| wrapped.map(|wrapped| wrapped.0)))
+            }
             Form::Plain | Form::Embedded(_) => stored,
         }
     }

@@ -10,7 +10,7 @@ use syn::{Path, ext::IdentExt};
 use crate::{
     entity::{
         Entity,
-        field::{Field, Form, Reference, Role, at},
+        field::{Field, Reference, Role, at},
         index::{ForeignKey, Index, IndexOn},
     },
     settings::SqlOrRust,
@@ -309,10 +309,7 @@ impl Field {
         match default {
             SqlOrRust::Sql(sql) => quote!(#krate::entity::DefaultValue::Sql(#sql)),
             SqlOrRust::Rust(expression) => {
-                let encoded = match &self.form {
-                    Form::Json => quote!(#krate::value::Json::encode_ref(&value)),
-                    _ => quote!(#krate::value::ColumnType::encode(&value)),
-                };
+                let encoded = self.encoded(krate, &quote!(&value));
                 quote! {
                     #krate::entity::DefaultValue::Value(|| {
                         let value: #ty = #expression;

@@ -47,10 +47,10 @@ impl Role {
 pub(crate) enum Form {
     /// It is one.
     Plain,
-    /// `T` as `Json<T>`.
-    Json,
+    /// `T` in a wrapper, as `Json<T>`.
+    Wrapped(Wrapper),
     /// `Option<T>` as `Option<Json<T>>`; holds `T`.
-    OptionalJson(Box<Type>),
+    OptionalWrapped(Wrapper, Box<Type>),
     /// The columns of an embedded struct.
     Embedded(Embed),
 }
@@ -79,6 +79,59 @@ pub(crate) struct Skipped {
 pub(crate) enum Parsed {
     Column(Box<Field>),
     Skipped(Skipped),
+}
+
+/// The column types for what is none itself: `Json<T>`, `Scaled<T, 2>`, `Padded<T>`.
+#[derive(Clone, Copy)]
+pub(crate) enum Wrapper {
+    Json,
+    Scaled(u32),
+    Padded,
+}
+
+impl Wrapper {
+    const NAMES: [&'static str; 3] = ["json", "scale", "padded"];
+
+    /// The wrapped type.
+    pub(crate) fn of(self, ty: &Type, krate: &Path) -> TokenStream {
+        let krate = moved(krate, at(ty));
+        match self {
+            Self::Json => quote_spanned!(at(ty)=> #krate::value::Json<#ty>),
+            Self::Scaled(scale) => quote_spanned!(at(ty)=> #krate::value::Scaled<#ty, #scale>),
+            Self::Padded => quote_spanned!(at(ty)=> #krate::value::Padded<#ty>),
+        }
+    }
+
+    /// The wrapper alone, for a function of it: what is wrapped is left to inference, whose messages are better.
+    pub(crate) fn path(self, krate: &Path) -> TokenStream {
+        match self {
+            Self::Json => quote!(#krate::value::Json),
+            Self::Scaled(scale) => quote!(#krate::value::Scaled::<_, #scale>),
+            Self::Padded => quote!(#krate::value::Padded),
+        }
+    }
+
+    /// The one that is asked for, and the name of its attribute.
+    pub(crate) fn parse(settings: &Settings, errors: &mut Errors) -> Option<(Self, &'static str)> {
+        let json = settings.flag("json", errors).then_some(Self::Json);
+        let scale = settings.integer("scale", 0..=18, errors);
+        let padded = settings.flag("padded", errors).then_some(Self::Padded);
+        let mut asked = [json, scale.map(Self::Scaled), padded]
+            .into_iter()
+            .zip(Self::NAMES)
+            .filter_map(|(wrapper, name)| Some((wrapper?, name)));
+        let first = asked.next()?;
+        for (_, other) in asked {
+            errors.push(
+                settings.name(other),
+                format!(
+                    "`{}` says how the field is stored already: remove `{other}`",
+                    first.1
+                ),
+            );
+        }
+        Some(first)
+    }
 }
 
 /// A foreign key.
@@ -128,6 +181,7 @@ impl Field {
         let name = member.unraw().to_string();
         let written = case.map_or_else(|| name.clone(), |case| case.of(&name));
         let column = settings.string("column", &mut found);
+        let wrapper = Wrapper::parse(&settings, &mut found);
         let parsed = Self {
             constant: Ident::new(
                 &constant_case(&name),
@@ -136,7 +190,7 @@ impl Field {
             column_at: column
                 .as_ref()
                 .map_or_else(|| quote!(#member), |text| quote!(#text)),
-            form: form(&field.ty, &settings, &written, &mut found),
+            form: form(&field.ty, wrapper, &settings, &written, &mut found),
             column: column.map_or(written, |text| text.value()),
             role: role(&settings, &mut found),
             unique: settings.flag("unique", &mut found),
@@ -151,12 +205,16 @@ impl Field {
             ty: field.ty.clone(),
             member,
         };
-        parsed.check_role(&settings, &mut found);
+        let wrapped = wrapper.map(|(_, name)| name);
+        parsed.check_role(&settings, wrapped, &mut found);
         parsed.check_index(&settings, &mut found);
         parsed.check_embedded(&settings, &mut found);
         parsed.check_generated(&settings, &mut found);
-        if let (Some(json), Some(_)) = (settings.name("json"), &parsed.references) {
-            found.push(json, "a reference is stored as the key is: remove `json`");
+        if let (Some(name), Some(_)) = (wrapped, &parsed.references) {
+            found.push(
+                settings.name(name),
+                format!("a reference is stored as the key is: remove `{name}`"),
+            );
         }
         errors.take(found.finish(Parsed::Column(Box::new(parsed))))
     }
@@ -172,27 +230,23 @@ impl Field {
     /// What goes into `Column<_, T>`, and whose `ColumnType` is asked.
     pub(crate) fn column_type(&self, krate: &Path) -> TokenStream {
         let ty = &self.ty;
-        let json = |of: &Type| {
-            let krate = moved(krate, at(of));
-            quote_spanned!(at(of)=> #krate::value::Json<#of>)
-        };
         match &self.form {
             Form::Plain | Form::Embedded(_) => quote!(#ty),
-            Form::Json => json(ty),
-            Form::OptionalJson(of) => {
-                let json = json(of);
-                quote_spanned!(at(ty)=> ::core::option::Option<#json>)
+            Form::Wrapped(wrapper) => wrapper.of(ty, krate),
+            Form::OptionalWrapped(wrapper, of) => {
+                let wrapped = wrapper.of(of, krate);
+                quote_spanned!(at(ty)=> ::core::option::Option<#wrapped>)
             }
         }
     }
 
-    fn check_role(&self, settings: &Settings, errors: &mut Errors) {
+    fn check_role(&self, settings: &Settings, wrapped: Option<&str>, errors: &mut Errors) {
         let Some(role) = self.role else { return };
         let role_name = role.as_str();
-        if let Some(json) = settings.name("json") {
+        if let Some(name) = wrapped {
             errors.push(
-                json,
-                format!("`{role_name}` has a type of its own: remove `json`"),
+                settings.name(name),
+                format!("`{role_name}` has a type of its own: remove `{name}`"),
             );
         } else if option_of(&self.ty).is_some()
             && !matches!(role, Role::CreatedAt | Role::UpdatedAt)
@@ -279,8 +333,13 @@ fn moved(tokens: impl ToTokens, to: Span) -> TokenStream {
         .collect()
 }
 
-fn form(ty: &Type, settings: &Settings, name: &str, errors: &mut Errors) -> Form {
-    let json = settings.flag("json", errors);
+fn form(
+    ty: &Type,
+    wrapper: Option<(Wrapper, &str)>,
+    settings: &Settings,
+    name: &str,
+    errors: &mut Errors,
+) -> Form {
     if settings.flag("embed", errors) {
         let prefix = settings.string_or_empty("prefix", errors);
         return Form::Embedded(Embed {
@@ -289,10 +348,10 @@ fn form(ty: &Type, settings: &Settings, name: &str, errors: &mut Errors) -> Form
             prefix: prefix.unwrap_or_else(|| format!("{name}_")),
         });
     }
-    match option_of(ty) {
-        _ if !json => Form::Plain,
-        Some(ty) => Form::OptionalJson(Box::new(ty.clone())),
-        None => Form::Json,
+    match (wrapper, option_of(ty)) {
+        (None, _) => Form::Plain,
+        (Some((wrapper, _)), Some(ty)) => Form::OptionalWrapped(wrapper, Box::new(ty.clone())),
+        (Some((wrapper, _)), None) => Form::Wrapped(wrapper),
     }
 }
 
