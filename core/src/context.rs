@@ -56,6 +56,9 @@
 
 mod access;
 mod entry;
+mod hooks;
+mod interceptor;
+mod later;
 mod load;
 mod save;
 
@@ -63,7 +66,7 @@ use std::fmt;
 
 use crate::{
     context::save::InFlight,
-    engine::{Engine, Transaction},
+    engine::{Attachment, Engine, Transaction},
     entity::{CommitSeq, Entity},
     error::{Error, Result},
     query,
@@ -71,7 +74,11 @@ use crate::{
     tracker::Tracker,
 };
 
-pub use self::entry::Entry;
+pub(crate) use self::interceptor::Interceptors;
+pub use self::{
+    entry::Entry,
+    interceptor::{ChangeKind, Interceptor, NewlyTracked, SavedChange},
+};
 pub use crate::tracker::{EntityState, Tracked};
 
 /// A unit of work: tracks entities, and saves what changed in one transaction. See the [module](self).
@@ -81,6 +88,9 @@ pub struct Context<'t> {
     in_flight: Option<InFlight>,
     /// A dropped save may or may not have been committed; the next call that can report it does.
     unknown: Option<Error>,
+    interceptors: Interceptors,
+    /// An interceptor has the context at the moment.
+    intercepted: bool,
 }
 
 /// Where a context reads and saves.
@@ -107,7 +117,8 @@ impl Context<'static> {
     /// A context whose saves go through the queue, each in a transaction of its own.
     #[must_use]
     pub(crate) fn new(engine: Engine) -> Self {
-        Self::of(Source::Engine(engine))
+        let interceptors = interceptors(engine.attachment());
+        Self::of(Source::Engine(engine), interceptors)
     }
 }
 
@@ -115,15 +126,18 @@ impl<'t> Context<'t> {
     /// A context that reads and saves in a transaction.
     #[must_use]
     pub(crate) fn in_transaction(transaction: &'t mut Transaction) -> Self {
-        Self::of(Source::Transaction(transaction))
+        let interceptors = interceptors(transaction.attachment());
+        Self::of(Source::Transaction(transaction), interceptors)
     }
 
-    fn of(source: Source<'t>) -> Self {
+    fn of(source: Source<'t>, interceptors: Interceptors) -> Self {
         Self {
             source,
             tracker: Tracker::new(),
             in_flight: None,
             unknown: None,
+            interceptors,
+            intercepted: false,
         }
     }
 
@@ -163,11 +177,26 @@ impl<'t> Context<'t> {
             Source::Engine(engine) => engine.read(read).await?,
             Source::Transaction(transaction) => (&mut **transaction).read(read).await?,
         };
-        let tracked = entities
-            .into_iter()
-            .filter_map(|entity| self.tracker.track(entity));
+        if self.is_accepted_later() {
+            // Rows of its transaction may have become visible meanwhile: they are those that are tracked here.
+            self.settle_abandoned().await?;
+        }
+        let tracked = entities.into_iter().filter_map(|entity| {
+            let known = self.tracker.len();
+            let handle = self.tracker.track(entity)?;
+            if self.tracker.len() > known {
+                self.tell_tracked(handle);
+            }
+            Some(handle)
+        });
         Ok(tracked.collect())
     }
+}
+
+/// The interceptors that a database hung on its engine.
+fn interceptors(attachment: Option<&Attachment>) -> Interceptors {
+    let interceptors = attachment.and_then(|attachment| attachment.downcast_ref::<Interceptors>());
+    interceptors.cloned().unwrap_or_default()
 }
 
 impl fmt::Debug for Context<'_> {

@@ -40,7 +40,7 @@ pub(crate) use self::{
 pub use self::{handle::Tracked, record::EntityState};
 
 use crate::{
-    entity::Entity,
+    entity::{Entity, TableDef},
     error::{Conflict, Error, ErrorKind, Result},
     sql::Receipt,
     tracker::{erased::ErasedSet, ledger::Given, record::Life, set::EntitySet},
@@ -303,6 +303,12 @@ impl Tracker {
     /// An entity of a refused plan, beside the row that the database holds instead.
     pub(crate) fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict> {
         self.sets[place.set()].conflict(place, database)
+    }
+
+    /// The table and the key of an entity that is tracked; without values if it is not.
+    pub(crate) fn identity(&self, place: Place) -> (&'static TableDef, Vec<Value>) {
+        let set = &self.sets[place.set()];
+        (set.table(), set.key(place).into_iter().collect())
     }
 
     /// An error about an entity of a refused plan, with its table and key where they are missing.
