@@ -56,11 +56,13 @@
 
 mod access;
 mod entry;
+mod graph;
 mod hooks;
 mod interceptor;
 mod later;
 mod load;
 mod save;
+mod sever;
 
 use std::fmt;
 
@@ -77,6 +79,7 @@ use crate::{
 pub(crate) use self::interceptor::Interceptors;
 pub use self::{
     entry::Entry,
+    graph::Graph,
     interceptor::{ChangeKind, Interceptor, NewlyTracked, SavedChange},
 };
 pub use crate::tracker::{EntityState, Tracked};

@@ -45,6 +45,8 @@ pub(crate) struct PlannedRow {
     table: &'static TableDef,
     place: Place,
     action: Action,
+    /// A delete before it may have taken the row along.
+    may_be_gone: bool,
 }
 
 /// What is done with a row.

@@ -169,6 +169,14 @@ fn run_steps(
                 step: index,
                 found: find(connection, probe)?,
             }),
+            (Ok(_), Expect::Gone { probe }) => {
+                if let Some(found) = find(connection, probe)? {
+                    mismatches.push(Mismatch {
+                        step: index,
+                        found: Some(found),
+                    });
+                }
+            }
             (Err(_), _) if !mismatches.is_empty() && !connection.is_autocommit() => {}
             (Err(error), _) => return Err(Refusal::Step { step: index, error }),
         }

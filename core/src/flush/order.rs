@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
+    entity::ForeignKeyAction,
     flush::{Action, PlannedRow, dependency::in_order},
     schema::{Rank, Ranks},
     sql::Arg,
@@ -16,8 +17,13 @@ pub(crate) fn ordered(rows: Vec<PlannedRow>) -> (Vec<PlannedRow>, bool) {
     }
     let mut sorter = Sorter::new(&rows);
     let order = sorter.order();
-    let defer = sorter.defer;
+    let (defer, cascaded) = (sorter.defer, sorter.cascaded(&order));
     let mut rows: Vec<_> = rows.into_iter().map(Some).collect();
+    for at in cascaded {
+        if let Some(row) = &mut rows[at] {
+            row.may_be_gone = true;
+        }
+    }
     let rows = order.into_iter().filter_map(|at| rows[at].take()).collect();
     (rows, defer)
 }
@@ -49,6 +55,8 @@ struct Sorter<'a> {
     updates: Vec<usize>,
     deletes: Vec<usize>,
     defer: bool,
+    /// Some delete stands before the inserts.
+    early: bool,
 }
 
 impl<'a> Sorter<'a> {
@@ -61,6 +69,7 @@ impl<'a> Sorter<'a> {
             updates: Vec::new(),
             deletes: Vec::new(),
             defer: false,
+            early: false,
         };
         for (at, row) in rows.iter().enumerate() {
             match row.action {
@@ -79,9 +88,27 @@ impl<'a> Sorter<'a> {
         let updates = self.by_freed_values();
         let (early_deletes, deletes) = self.split_deletes(deletes);
         let (early_updates, updates) = self.split_updates(updates);
+        self.early = !early_deletes.is_empty();
         // A row that makes room may be one that others refer to until the end of the save.
         self.defer |= !early_deletes.is_empty() || !early_updates.is_empty();
         [early_deletes, early_updates, inserts, updates, deletes].concat()
+    }
+
+    /// Deletes that an earlier one may have done already, by a cascade: where tables refer to each other in a circle, or
+    /// a row went early, those that refer do not always stand before those referred to.
+    fn cascaded(&self, order: &[usize]) -> Vec<usize> {
+        if self.deletes.len() < 2 {
+            return Vec::new();
+        }
+        let is_delete = |at: &usize| matches!(self.rows[*at].action, Action::Delete { .. });
+        let cascades = |at: &usize| {
+            let mut keys = self.rows[*at].table.foreign_keys();
+            keys.any(|key| key.reference.on_delete == ForeignKeyAction::Cascade)
+        };
+        (order.iter().copied().filter(is_delete).skip(1))
+            .filter(|at| self.ranks[*at].circular || self.early)
+            .filter(cascades)
+            .collect()
     }
 
     /// Those referred to first: by the rank of the tables, on a circle of tables row by row.

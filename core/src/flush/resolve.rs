@@ -84,6 +84,7 @@ impl Resolver {
             table,
             place,
             action,
+            may_be_gone: false,
         })
     }
 
