@@ -46,13 +46,32 @@
 //!
 //! # What the database does by itself
 //!
-//! A tracked row that goes away by a cascade in the database stays in the context as it was; changing and saving it
-//! is a conflict then, of a row that is gone. Two rows that swap a unique value in one save get the database's `Unique`.
+//! When a save deletes a row, entities that referred to it follow as their references declare, once the save is
+//! accepted. By their references as they were read or last saved, not by what these were changed to since:
+//!
+//! | `on_delete` | a tracked entity that referred to the row |
+//! |---|---|
+//! | `Cascade` | is gone, its handle stale; so are those that referred to it |
+//! | `SetNull` | refers to nothing; a reference that was changed meanwhile, and all else, stays |
+//! | `SetDefault` | is no longer tracked, since the database decides what it refers to: find it again |
+//! | `NoAction`, `Restrict` | the database refuses the delete |
+//!
+//! An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next save is refused, with
+//! kind `ForeignKey`. What other contexts, raw SQL or triggers do to tracked rows is not seen: saving a change of a row
+//! that is gone is a conflict. Two rows that swap a unique value in one save get the database's `Unique`.
 //!
 //! # Inside a transaction
 //!
 //! A context that is bound to a transaction saves into it at once: all of a save or nothing, and the
 //! transaction goes on either way. What it accepted is only as lasting as the transaction.
+//!
+//! Any other context saves into a transaction with [`Context::save_changes_in`], and accepts once that is committed.
+//! Until then its plan is in flight, like that of a dropped save.
+//!
+//! # Interceptors
+//!
+//! An [`Interceptor`] takes part in saves. Who is told of a save that was dropped is told by the call that settles it:
+//! by `find` or `save_changes`, and as well by one that does not wait, such as `add` or `ctx[handle].field = value`.
 
 mod access;
 mod entry;

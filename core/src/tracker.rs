@@ -32,8 +32,7 @@ use std::{
 };
 
 pub(crate) use self::{
-    cascade::DeletedRow,
-    change::{Change, Changed, Changes, ColumnChange, UniqueChange},
+    change::{Change, Changed, Changes, ColumnChange, RowKey, UniqueChange},
     handle::Place,
     ledger::{Ledger, LedgerEntry, Written},
     record::Record,

@@ -206,6 +206,67 @@ async fn a_circle_of_cascades_is_deleted_in_one_save() {
     assert_same(&db, &ctx, 0).await;
 }
 
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Shelf {
+    #[entity(id)]
+    id: i64,
+    #[entity(unique)]
+    label: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Bin {
+    #[entity(id)]
+    id: i64,
+    #[entity(references = Shelf, on_delete = Cascade)]
+    shelf_id: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Jar {
+    #[entity(id)]
+    id: i64,
+    #[entity(references = Bin, on_delete = Cascade)]
+    bin_id: i64,
+}
+
+/// The new parent takes the unique label of the old one, so that the old one has to go first; the children stay.
+#[tokio::test]
+async fn children_move_from_a_removed_parent_to_its_replacement() {
+    let db = Mode::Inline.temporary().await;
+    db.create_tables::<(Shelf, Bin, Jar)>().await.unwrap();
+    let mut ctx = db.context();
+    let label = "top".to_owned();
+    let old = ctx.add(Shelf { id: 0, label });
+    let add_bin = |ctx: &mut Context<'_>, shelf: Tracked<Shelf>| {
+        let shelf_id = ctx[shelf].id;
+        ctx.add(Bin { id: 0, shelf_id })
+    };
+    let (moved, lost) = (add_bin(&mut ctx, old), add_bin(&mut ctx, old));
+    let (jar, jar_lost) = (
+        ctx.add(Jar {
+            id: 0,
+            bin_id: ctx[lost].id,
+        }),
+        ctx.add(Jar {
+            id: 0,
+            bin_id: ctx[lost].id,
+        }),
+    );
+    ctx.save_changes().await.unwrap();
+    ctx.remove(old);
+    let label = "top".to_owned();
+    let new = ctx.add(Shelf { id: 0, label });
+    ctx[moved].shelf_id = ctx[new].id;
+    ctx[jar].bin_id = ctx[moved].id;
+    let saved = ctx.save_changes().await.unwrap();
+    assert_eq!((saved.inserted, saved.updated, saved.deleted), (1, 2, 1));
+    assert_eq!(ctx[moved].shelf_id, ctx[new].id);
+    assert!(ctx.get(lost).is_none() && ctx.get(jar_lost).is_none());
+    assert_eq!(Bin::query().all(&db).await.unwrap(), [ctx[moved].clone()]);
+    assert_eq!(Jar::query().all(&db).await.unwrap(), [ctx[jar].clone()]);
+}
+
 /// Random graphs of two tables that refer to themselves and each other, with chains, diamonds and circles.
 #[tokio::test]
 async fn after_every_save_what_is_tracked_equals_the_rows() {

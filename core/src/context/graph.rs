@@ -203,8 +203,8 @@ impl Growth<'_, '_> {
         };
         self.places.push(handle.place);
         for (column, key) in then {
-            let moves = (tracker.get(handle))
-                .is_some_and(|child| child.encode(column).as_ref() != Ok(key));
+            let moves =
+                (tracker.get(handle)).is_some_and(|child| child.encode(column).as_ref() != Ok(key));
             if moves && let Some(child) = tracker.get_mut(handle) {
                 refer(child, column, key)?;
             }

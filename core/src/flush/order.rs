@@ -7,6 +7,7 @@ use crate::{
     flush::{Action, PlannedRow, dependency::in_order},
     schema::{Rank, Ranks},
     sql::Arg,
+    tracker::RowKey,
     value::Value,
 };
 
@@ -87,11 +88,20 @@ impl<'a> Sorter<'a> {
         deletes.reverse();
         let updates = self.by_freed_values();
         let (early_deletes, deletes) = self.split_deletes(deletes);
+        let (leaving, updates) = self.split_leaving(&early_deletes, updates);
         let (early_updates, updates) = self.split_updates(updates);
         self.early = !early_deletes.is_empty();
         // A row that makes room may be one that others refer to until the end of the save.
         self.defer |= !early_deletes.is_empty() || !early_updates.is_empty();
-        [early_deletes, early_updates, inserts, updates, deletes].concat()
+        [
+            leaving,
+            early_deletes,
+            early_updates,
+            inserts,
+            updates,
+            deletes,
+        ]
+        .concat()
     }
 
     /// Deletes that an earlier one may have done already, by a cascade: where tables refer to each other in a circle, or
@@ -181,6 +191,26 @@ impl<'a> Sorter<'a> {
             }
         }
         deletes.into_iter().partition(|at| early.contains(at))
+    }
+
+    /// Updates of rows that might be deleted along with an early one, and go elsewhere; to what is not inserted yet, too.
+    fn split_leaving(&self, early: &[usize], updates: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+        if early.is_empty() || updates.is_empty() {
+            return (Vec::new(), updates);
+        }
+        let gone: HashSet<_> = early.iter().filter_map(|at| self.key(*at)).collect();
+        let is_gone = |row: &'a RowKey| {
+            let key = identities(row.key.iter().map(Identity::of));
+            key.is_some_and(|key| gone.contains(&(row.table.name, row.table.key, key)))
+        };
+        updates
+            .into_iter()
+            .partition(|at| match &self.rows[*at].action {
+                // One that takes a unique value may have to wait for it.
+                Action::Update { left, unique, .. } if unique.is_empty() => !left.is_empty(),
+                Action::Update { left, .. } => left.iter().any(is_gone),
+                Action::Insert { .. } | Action::Delete { .. } => false,
+            })
     }
 
     /// Updates that give up a unique value which an insert takes, and need no insert themselves.

@@ -9,7 +9,7 @@ use crate::{
         statements::{self, Statements},
     },
     sql::{Arg, Batch, Expect, NewKey, Statement, Step},
-    tracker::{DeletedRow, Ledger, LedgerEntry, Written},
+    tracker::{Ledger, LedgerEntry, RowKey, Written},
     value::Value,
 };
 
@@ -35,7 +35,7 @@ impl FlushPlan {
                 let key = (table.key.iter())
                     .map(|column| values[*column].clone())
                     .collect();
-                deleted.push(DeletedRow { table, key });
+                deleted.push(RowKey { table, key });
             }
             steps.push(row.step(statements));
         }

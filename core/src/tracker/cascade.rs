@@ -13,17 +13,10 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    entity::{Entity, ForeignKey, ForeignKeyAction, TableDef},
-    tracker::{Record, Tracker, record::Life, set::EntitySet},
+    entity::{Entity, ForeignKey, ForeignKeyAction},
+    tracker::{Record, RowKey, Tracker, record::Life, set::EntitySet},
     value::{PrimaryKey, Value, ValueRef},
 };
-
-/// A row that is gone.
-#[derive(Debug, Clone)]
-pub(crate) struct DeletedRow {
-    pub(crate) table: &'static TableDef,
-    pub(crate) key: Vec<Value>,
-}
 
 /// Keys of rows that are gone.
 pub(crate) type Keys = HashSet<Vec<KeyPart>>;
@@ -60,7 +53,7 @@ pub(crate) struct Broken<'a> {
 
 impl Tracker {
     /// Follows the database after these rows were deleted.
-    pub(crate) fn cascade(&mut self, deleted: &[DeletedRow], commit_seq: Option<i64>) {
+    pub(crate) fn cascade(&mut self, deleted: &[RowKey], commit_seq: Option<i64>) {
         let mut deleted = deleted.to_vec();
         while !deleted.is_empty() {
             let mut gone: HashMap<&'static str, Keys> = HashMap::new();
@@ -80,7 +73,7 @@ impl Tracker {
                         gone,
                         commit_seq,
                     });
-                    deleted.extend(keys.into_iter().map(|key| DeletedRow { table, key }));
+                    deleted.extend(keys.into_iter().map(|key| RowKey { table, key }));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use crate::{
     entity::TableDef,
     sql::Receipt,
-    tracker::{DeletedRow, Place, TemporaryKeys},
+    tracker::{Place, RowKey, TemporaryKeys},
     value::{TEMPORARY_KEYS, Value},
 };
 
@@ -15,7 +15,7 @@ pub(crate) struct Ledger {
     /// The time that the plan wrote in columns such as `updated_at`, if it wrote any.
     pub(crate) now: Option<Value>,
     /// The rows that are deleted.
-    pub(crate) deleted: Vec<DeletedRow>,
+    pub(crate) deleted: Vec<RowKey>,
 }
 
 /// What a plan wrote of one entity.
