@@ -56,7 +56,8 @@
 //! | `SetDefault` | is no longer tracked, since the database decides what it refers to: find it again |
 //! | `NoAction`, `Restrict` | the database refuses the delete |
 //!
-//! An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next save is refused, with
+//! A removed entity whose row may have gone with another of the same save, on a circle of cascades, counts as deleted
+//! when there is no row. An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next save is refused, with
 //! kind `ForeignKey`. What other contexts, raw SQL or triggers do to tracked rows is not seen: saving a change of a row
 //! that is gone is a conflict. Two rows that swap a unique value in one save get the database's `Unique`.
 //!

@@ -23,6 +23,9 @@ pub struct Graph<E> {
 /// A child, of whatever type, with those below it.
 type Branch = Box<dyn FnOnce(&mut Growth<'_, '_>, &Parent) -> Result<()> + Send>;
 
+/// Tells the interceptors of an entity.
+type Tell = Box<dyn FnOnce(&Context<'_>)>;
+
 /// What a child takes from the entity above it.
 struct Parent {
     table: &'static TableDef,
@@ -34,8 +37,8 @@ struct Growth<'a, 't> {
     ctx: &'a mut Context<'t>,
     /// All that is tracked so far.
     places: Vec<Place>,
-    /// What tells the interceptors of it.
-    told: Vec<Box<dyn FnOnce(&Context<'_>)>>,
+    /// To be told of it, once all is tracked.
+    told: Vec<Tell>,
     /// Whose turn it is; not by recursion: a tree of folders may be deep.
     rest: Vec<(Branch, Rc<Parent>)>,
 }

@@ -129,8 +129,8 @@ fn a_tree_is_inserted_from_its_root_and_deleted_from_its_leaves() {
     }
     expect![[r#"
         DELETE FROM "pages" WHERE "id" = ?1 [101] -> one row
-        DELETE FROM "pages" WHERE "id" = ?1 [102] -> one row
-        DELETE FROM "pages" WHERE "id" = ?1 [103] -> one row
+        DELETE FROM "pages" WHERE "id" = ?1 [102] -> gone
+        DELETE FROM "pages" WHERE "id" = ?1 [103] -> gone
     "#]]
     .assert_eq(&save(&mut tracker));
 }
