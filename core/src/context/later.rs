@@ -61,9 +61,11 @@ impl Context<'_> {
     /// and its calls say so.
     pub async fn save_changes_in(&mut self, transaction: &mut Transaction) -> Result<Saved> {
         self.refuse_transaction(transaction)?;
-        let Some((batch, ledger)) = self.prepare().await? else {
+        let changes = self.begin_save().await?;
+        if changes.is_empty() {
             return Ok(Saved::default());
-        };
+        }
+        let (batch, ledger) = self.plan(changes)?;
         // Nothing is marked before there is an answer: nobody else can get at the context meanwhile.
         match transaction.apply(&batch).await {
             Ok(receipt) => {
@@ -81,8 +83,7 @@ impl Context<'_> {
             }
             Err(refusal) => {
                 let error = explained(refusal, &ledger, &self.tracker);
-                self.tell_failed(&self.interceptors.clone(), &error);
-                Err(error)
+                self.or_failed(Err(error))
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     flush::FlushPlan,
     sql::{Batch, Receipt, Refusal},
-    tracker::{Ledger, Tracker, Written},
+    tracker::{Changes, Ledger, Tracker, Written},
 };
 
 /// A plan on its way, and what is needed to accept it.
@@ -62,15 +62,17 @@ impl Context<'_> {
     /// In a context bound to a transaction a dropped save leaves the transaction's state unknown: from then on
     /// the context's calls fail with `TransactionEnded`, and the transaction is to be rolled back.
     pub async fn save_changes(&mut self) -> Result<Saved> {
-        let Some((batch, ledger)) = self.prepare().await? else {
+        let changes = self.begin_save().await?;
+        if changes.is_empty() {
             return Ok(Saved::default());
-        };
+        }
+        let (batch, ledger) = self.plan(changes)?;
         let outcome = self.submit(batch, ledger).await;
         self.conclude(outcome)
     }
 
-    /// What is to be written, if anything; interceptors have had their say.
-    pub(super) async fn prepare(&mut self) -> Result<Option<(Batch, Ledger)>> {
+    /// What changed, after interceptors have had their say.
+    pub(super) async fn begin_save(&mut self) -> Result<Changes> {
         self.refuse_in_interceptor()?;
         self.settle_abandoned().await?;
         if self.in_flight.is_some() {
@@ -80,22 +82,25 @@ impl Context<'_> {
                  with tx.context()",
             ));
         }
-        let planned = match self.tell_saving().await {
-            Ok(()) => self.plan(),
+        let detected = match self.tell_saving().await {
+            Ok(()) => self.tracker.detect(),
             Err(error) => Err(error),
         };
-        if let Err(error) = &planned {
-            self.tell_failed(&self.interceptors.clone(), error);
-        }
-        planned
+        self.or_failed(detected)
     }
 
-    fn plan(&mut self) -> Result<Option<(Batch, Ledger)>> {
-        let changes = self.tracker.detect()?;
-        if changes.is_empty() {
-            return Ok(None);
+    /// The statements for these changes.
+    pub(super) fn plan(&mut self, changes: Changes) -> Result<(Batch, Ledger)> {
+        let plan = FlushPlan::of(changes);
+        self.or_failed(plan).map(FlushPlan::render)
+    }
+
+    /// Tells the interceptors if this step of a save failed.
+    pub(super) fn or_failed<T>(&mut self, step: Result<T>) -> Result<T> {
+        if let Err(error) = &step {
+            self.tell_failed(&self.interceptors.clone(), error);
         }
-        Ok(Some(FlushPlan::of(changes)?.render()))
+        step
     }
 
     /// Hands a batch over and waits for its answer.
