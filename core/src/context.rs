@@ -46,25 +46,50 @@
 //!
 //! # What the database does by itself
 //!
-//! A tracked row that goes away by a cascade in the database stays in the context as it was; changing and saving it
-//! is a conflict then, of a row that is gone. Two rows that swap a unique value in one save get the database's `Unique`.
+//! When a save deletes a row, entities that referred to it follow as their references declare, once the save is
+//! accepted. By their references as they were read or last saved, not by what these were changed to since:
+//!
+//! | `on_delete` | a tracked entity that referred to the row |
+//! |---|---|
+//! | `Cascade` | is gone, its handle stale; so are those that referred to it |
+//! | `SetNull` | refers to nothing; a reference that was changed meanwhile, and all else, stays |
+//! | `SetDefault` | is no longer tracked, since the database decides what it refers to: find it again |
+//! | `NoAction`, `Restrict` | the database refuses the delete |
+//!
+//! A removed entity whose row may have gone with another of the same save, on a circle of cascades, counts as deleted
+//! when there is no row. An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next save is refused, with
+//! kind `ForeignKey`. What other contexts, raw SQL or triggers do to tracked rows is not seen: saving a change of a row
+//! that is gone is a conflict. Two rows that swap a unique value in one save get the database's `Unique`.
 //!
 //! # Inside a transaction
 //!
 //! A context that is bound to a transaction saves into it at once: all of a save or nothing, and the
 //! transaction goes on either way. What it accepted is only as lasting as the transaction.
+//!
+//! Any other context saves into a transaction with [`Context::save_changes_in`], and accepts once that is committed.
+//! Until then its plan is in flight, like that of a dropped save.
+//!
+//! # Interceptors
+//!
+//! An [`Interceptor`] takes part in saves. Who is told of a save that was dropped is told by the call that settles it:
+//! by `find` or `save_changes`, and as well by one that does not wait, such as `add` or `ctx[handle].field = value`.
 
 mod access;
 mod entry;
+mod graph;
+mod hooks;
+mod interceptor;
+mod later;
 mod load;
 mod save;
 mod save_token;
+mod sever;
 
 use std::fmt;
 
 use crate::{
     context::save::InFlight,
-    engine::{Engine, Transaction},
+    engine::{Attachment, Engine, Transaction},
     entity::{CommitSeq, Entity},
     error::{Error, Result},
     query,
@@ -72,8 +97,11 @@ use crate::{
     tracker::Tracker,
 };
 
+pub(crate) use self::interceptor::Interceptors;
 pub use self::{
     entry::Entry,
+    graph::Graph,
+    interceptor::{ChangeKind, Interceptor, NewlyTracked, SavedChange},
     save_token::{SaveToken, SavedAt},
 };
 pub use crate::tracker::{EntityState, Tracked};
@@ -85,6 +113,9 @@ pub struct Context<'t> {
     in_flight: Option<InFlight>,
     /// A dropped save may or may not have been committed; the next call that can report it does.
     unknown: Option<Error>,
+    interceptors: Interceptors,
+    /// An interceptor has the context at the moment.
+    intercepted: bool,
 }
 
 /// Where a context reads and saves.
@@ -111,7 +142,8 @@ impl Context<'static> {
     /// A context whose saves go through the queue, each in a transaction of its own.
     #[must_use]
     pub(crate) fn new(engine: Engine) -> Self {
-        Self::of(Source::Engine(engine))
+        let interceptors = interceptors(engine.attachment());
+        Self::of(Source::Engine(engine), interceptors)
     }
 }
 
@@ -119,15 +151,18 @@ impl<'t> Context<'t> {
     /// A context that reads and saves in a transaction.
     #[must_use]
     pub(crate) fn in_transaction(transaction: &'t mut Transaction) -> Self {
-        Self::of(Source::Transaction(transaction))
+        let interceptors = interceptors(transaction.attachment());
+        Self::of(Source::Transaction(transaction), interceptors)
     }
 
-    fn of(source: Source<'t>) -> Self {
+    fn of(source: Source<'t>, interceptors: Interceptors) -> Self {
         Self {
             source,
             tracker: Tracker::new(),
             in_flight: None,
             unknown: None,
+            interceptors,
+            intercepted: false,
         }
     }
 
@@ -167,11 +202,26 @@ impl<'t> Context<'t> {
             Source::Engine(engine) => engine.read(read).await?,
             Source::Transaction(transaction) => (&mut **transaction).read(read).await?,
         };
-        let tracked = entities
-            .into_iter()
-            .filter_map(|entity| self.tracker.track(entity));
+        if self.is_accepted_later() {
+            // Rows of its transaction may have become visible meanwhile: they are those that are tracked here.
+            self.settle_abandoned().await?;
+        }
+        let tracked = entities.into_iter().filter_map(|entity| {
+            let known = self.tracker.len();
+            let handle = self.tracker.track(entity)?;
+            if self.tracker.len() > known {
+                self.tell_tracked(handle);
+            }
+            Some(handle)
+        });
         Ok(tracked.collect())
     }
+}
+
+/// The interceptors that a database hung on its engine.
+fn interceptors(attachment: Option<&Attachment>) -> Interceptors {
+    let interceptors = attachment.and_then(|attachment| attachment.downcast_ref::<Interceptors>());
+    interceptors.cloned().unwrap_or_default()
 }
 
 impl fmt::Debug for Context<'_> {

@@ -20,6 +20,7 @@ mod checkpoint;
 mod connection;
 mod core;
 mod expected;
+mod fate;
 mod ffi;
 mod gate;
 mod hooks;
@@ -52,12 +53,14 @@ pub use self::{
 };
 pub(crate) use self::{
     expected::ExpectedColumn,
+    fate::{Fate, Witness},
     options::Options,
     save_record::SaveRecord,
     submission::{Outcome, Submission},
 };
 
 use std::{
+    any::Any,
     fmt,
     panic::{AssertUnwindSafe, Location, catch_unwind},
     path::{Path, PathBuf},
@@ -82,10 +85,14 @@ use crate::{
     sql::{Batch, Executor, Read, Rows},
 };
 
+/// What a layer above hangs on an engine, to find it again on its transactions.
+pub(crate) type Attachment = Arc<dyn Any + Send + Sync>;
+
 /// One database file in this process; a cheap clone.
 #[derive(Clone)]
 pub(crate) struct Engine {
     core: Arc<Core>,
+    attachment: Option<Attachment>,
 }
 
 impl fmt::Debug for Engine {
@@ -100,13 +107,37 @@ impl Engine {
     /// Opens a file, or joins the engine that has it open in this process.
     pub(crate) async fn open(path: PathBuf, options: Options) -> Result<Self> {
         let core = on_thread(move || open::open_file(&path, &options)).await?;
-        Ok(Self { core })
+        Ok(Self {
+            core,
+            attachment: None,
+        })
     }
 
     /// Opens a file of its own, removed when it is closed.
     pub(crate) async fn open_temporary(options: Options) -> Result<Self> {
         let core = on_thread(move || open::open_temporary(options)).await?;
-        Ok(Self { core })
+        Ok(Self {
+            core,
+            attachment: None,
+        })
+    }
+
+    /// The same file, with something of the layer above.
+    #[must_use]
+    pub(crate) fn with_attachment(self, attachment: Attachment) -> Self {
+        Self {
+            attachment: Some(attachment),
+            ..self
+        }
+    }
+
+    pub(crate) const fn attachment(&self) -> Option<&Attachment> {
+        self.attachment.as_ref()
+    }
+
+    /// Whether a transaction is one of this file's.
+    pub(crate) fn is_of(&self, transaction: &Transaction) -> bool {
+        transaction.is_on(&self.core)
     }
 
     /// Hands a batch to the writer.
@@ -120,7 +151,8 @@ impl Engine {
         what: &'static str,
         at: &'static Location<'static>,
     ) -> Result<Transaction> {
-        Transaction::begin(Arc::clone(&self.core), Label::at(what, at)).await
+        let attachment = self.attachment.clone();
+        Transaction::begin(Arc::clone(&self.core), attachment, Label::at(what, at)).await
     }
 
     /// Runs `body` in an exclusive transaction: committed when it returns `Ok`, rolled back otherwise.

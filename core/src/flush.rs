@@ -2,8 +2,9 @@
 //!
 //! 1. Temporary keys become questions to the writer: the key of a new entity, and each declared reference to it,
 //!    is [`Arg::Key`]. Any other value in that range is refused, before anything is written.
-//! 2. Rows are ordered: deletes that make room for a unique value, updates that do, inserts with those referred to
-//!    first, updates, and the other deletes with those that refer first.
+//! 2. Rows are ordered: deletes that make room for a unique value (before them updates that leave rows which these
+//!    deletes would take along), updates that make room, inserts with those referred to first, updates, and the other
+//!    deletes with those that refer first.
 //! 3. The text comes from a cache for each table; updates set the changed columns only.
 //!
 //! Versions: an insert writes the entity's version if it is above 0, else 1; an update counts up from what was
@@ -25,7 +26,7 @@ use crate::{
     error::Result,
     flush::resolve::Resolver,
     sql::Arg,
-    tracker::{Changes, Place, TemporaryKeys},
+    tracker::{Changes, Place, RowKey, TemporaryKeys},
     value::Value,
 };
 
@@ -45,6 +46,8 @@ pub(crate) struct PlannedRow {
     table: &'static TableDef,
     place: Place,
     action: Action,
+    /// A delete before it may have taken the row along.
+    may_be_gone: bool,
 }
 
 /// What is done with a row.
@@ -67,6 +70,8 @@ enum Action {
         values: Vec<Arg>,
         /// The sets of unique columns in which it changes.
         unique: Vec<UniqueTaken>,
+        /// The rows that it no longer refers to, and with which it would have been deleted.
+        left: Vec<RowKey>,
         /// The column that gets the time of the save.
         updated_at: Option<usize>,
     },

@@ -13,6 +13,7 @@
 //!
 //! Everything here is pure: no database, no waiting.
 
+mod cascade;
 mod change;
 mod erased;
 mod handle;
@@ -31,7 +32,7 @@ use std::{
 };
 
 pub(crate) use self::{
-    change::{Change, Changed, Changes, ColumnChange, UniqueChange},
+    change::{Change, Changed, Changes, ColumnChange, RowKey, UniqueChange},
     handle::Place,
     ledger::{Ledger, LedgerEntry, Written},
     record::Record,
@@ -40,7 +41,7 @@ pub(crate) use self::{
 pub use self::{handle::Tracked, record::EntityState};
 
 use crate::{
-    entity::Entity,
+    entity::{Entity, TableDef},
     error::{Conflict, Error, ErrorKind, Result},
     sql::Receipt,
     tracker::{erased::ErasedSet, ledger::Given, record::Life, set::EntitySet},
@@ -88,6 +89,22 @@ impl Tracker {
         let handle = self.insert(entity, Life::New);
         self.listed.push(handle.place);
         handle
+    }
+
+    /// The same, unless its key is that of a tracked entity.
+    pub(crate) fn add_new<E: Entity>(&mut self, entity: E) -> Result<Tracked<E>> {
+        let key = entity.key();
+        if let Some(Some(_)) = self.lookup::<E>(&key) {
+            return Err(set::already_tracked::<E>(&key));
+        }
+        Ok(self.add(entity))
+    }
+
+    /// Stops to track what is at these places.
+    pub(crate) fn forget(&mut self, places: &[Place]) {
+        for place in places {
+            self.sets[place.set()].forget(*place);
+        }
     }
 
     /// Starts to track an entity that is a row already, unless its key is tracked.
@@ -298,11 +315,20 @@ impl Tracker {
             }
             set.is_listed(*place)
         });
+        if !ledger.deleted.is_empty() {
+            self.cascade(&ledger.deleted, receipt.commit_seq);
+        }
     }
 
     /// An entity of a refused plan, beside the row that the database holds instead.
     pub(crate) fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict> {
         self.sets[place.set()].conflict(place, database)
+    }
+
+    /// The table and the key of an entity that is tracked; without values if it is not.
+    pub(crate) fn identity(&self, place: Place) -> (&'static TableDef, Vec<Value>) {
+        let set = &self.sets[place.set()];
+        (set.table(), set.key(place).unwrap_or_default())
     }
 
     /// An error about an entity of a refused plan, with its table and key where they are missing.

@@ -191,6 +191,17 @@ async fn on_a_failing_disk(mode: Mode, folder: &Path) {
         })
         .await;
     assert_eq!(raw.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+    // A context whose save was in such a transaction says so, once.
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    let told = [
+        tx.commit().await.unwrap_err(),
+        ctx.find::<File>(99).await.unwrap_err(),
+    ];
+    for error in told {
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{mode:?}");
+    }
+    assert!(ctx.find::<File>(99).await.unwrap().is_none());
     // What fits is written as before.
     ctx[large].content.truncate(1000);
     ctx.save_changes().await.unwrap();

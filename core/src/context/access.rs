@@ -17,7 +17,9 @@ impl Context<'_> {
     /// `AlreadyTracked`.
     pub fn add<E: Entity>(&mut self, entity: E) -> Tracked<E> {
         self.settle_if_answered();
-        self.tracker.add(entity)
+        let handle = self.tracker.add(entity);
+        self.tell_tracked(handle);
+        handle
     }
 
     /// Tracks an entity that is a row already, as it is: state `Unchanged`. With a version that was read earlier
@@ -29,7 +31,9 @@ impl Context<'_> {
     /// if the key is unset, or the key or a reference is a temporary key.
     pub fn attach<E: Entity>(&mut self, entity: E) -> Result<Tracked<E>> {
         self.settle_if_answered();
-        self.tracker.attach(entity)
+        let handle = self.tracker.attach(entity)?;
+        self.tell_tracked(handle);
+        Ok(handle)
     }
 
     /// Removes an entity: the next save deletes its row. One that was only added is forgotten. Whether the handle

@@ -1,8 +1,10 @@
 //! Saving: detect, plan, submit, settle, accept. The module's page states the protocol.
 
 use crate::{
-    context::{Context, SaveToken, Saved, Source},
-    engine::{Outcome, Submission},
+    context::{
+        Context, Interceptors, SaveToken, Saved, SavedChange, Source, hooks::with_given_keys, later,
+    },
+    engine::{Outcome, Submission, Witness},
     entity::CommitSeq,
     error::{Error, ErrorKind, Result},
     flush::FlushPlan,
@@ -13,17 +15,27 @@ use crate::{
 /// A plan on its way, and what is needed to accept it.
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    answer: Answer,
-    ledger: Ledger,
+    pub(super) answer: Answer,
+    pub(super) ledger: Ledger,
+    pub(super) told: Told,
 }
 
 /// Where the answer to a plan comes from.
 #[derive(Debug)]
-enum Answer {
+pub(super) enum Answer {
     /// The writer's queue.
     Queued(Submission),
     /// The transaction to which the context is bound; it keeps no answer for later.
     Transaction,
+    /// A transaction that somebody else ends, and what it answered so far.
+    Later { witness: Witness, receipt: Receipt },
+}
+
+/// Who is told what became of a plan, and what it wrote.
+#[derive(Debug)]
+pub(super) struct Told {
+    interceptors: Interceptors,
+    changes: Vec<SavedChange>,
 }
 
 impl Context<'_> {
@@ -36,7 +48,9 @@ impl Context<'_> {
     ///
     /// * `Conflict`: rows were changed or deleted since they were read; `conflicts()` has all values.
     /// * `Value`: a value cannot be stored, or is a temporary key of nobody.
-    /// * `Refused`: the key or the version of a tracked entity was changed.
+    /// * `Refused`: the key or the version of a tracked entity was changed; an interceptor asked for the save; an
+    ///   earlier one is in a transaction that is still open.
+    /// * What an [interceptor](crate::context::Interceptor) returned from `saving`.
     /// * `AlreadyTracked`: two entities of this context have the same key.
     /// * Constraints of the database, and whatever keeps the writer from writing.
     /// * `OutcomeUnknown`, once, if an earlier save was dropped and its COMMIT did not tell whether it took place.
@@ -50,8 +64,7 @@ impl Context<'_> {
     /// In a context bound to a transaction a dropped save leaves the transaction's state unknown: from then on
     /// the context's calls fail with `TransactionEnded`, and the transaction is to be rolled back.
     pub async fn save_changes(&mut self) -> Result<Saved> {
-        self.settle_abandoned().await?;
-        let changes = self.tracker.detect()?;
+        let changes = self.begin_save().await?;
         if changes.is_empty() {
             return Ok(Saved::default());
         }
@@ -112,31 +125,65 @@ impl Context<'_> {
     /// [1]: crate::database::DatabaseBuilder::save_token_retention
     /// [2]: crate::database::Database::was_saved
     pub async fn save_changes_with(&mut self, token: &SaveToken) -> Result<Saved> {
-        self.settle_abandoned().await?;
-        let changes = self.tracker.detect()?;
+        let changes = self.begin_save().await?;
         self.write(changes, Some(token)).await
     }
 
     /// Plans, submits and accepts what was detected.
     async fn write(&mut self, changes: Changes, token: Option<&SaveToken>) -> Result<Saved> {
-        let (mut batch, ledger) = FlushPlan::of(changes)?.render();
+        let (mut batch, ledger) = self.plan(changes)?;
         batch.token = token.map(SaveToken::shared);
-        self.tracker.depart(&ledger);
         let outcome = self.submit(batch, ledger).await;
         self.conclude(outcome)
     }
 
+    /// What changed, after interceptors have had their say.
+    pub(super) async fn begin_save(&mut self) -> Result<Changes> {
+        self.refuse_in_interceptor()?;
+        self.settle_abandoned().await?;
+        if self.in_flight.is_some() {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "an earlier save of this context is in a transaction that is still open: end that first, or work in it \
+                 with tx.context()",
+            ));
+        }
+        let detected = match self.tell_saving().await {
+            Ok(()) => self.tracker.detect(),
+            Err(error) => Err(error),
+        };
+        self.or_failed(detected)
+    }
+
+    /// The statements for these changes.
+    pub(super) fn plan(&mut self, changes: Changes) -> Result<(Batch, Ledger)> {
+        let plan = FlushPlan::of(changes);
+        self.or_failed(plan).map(FlushPlan::render)
+    }
+
+    /// Tells the interceptors if this step of a save failed.
+    pub(super) fn or_failed<T>(&mut self, step: Result<T>) -> Result<T> {
+        if let Err(error) = &step {
+            self.tell_failed(&self.interceptors.clone(), error);
+        }
+        step
+    }
+
     /// Hands a batch over and waits for its answer.
     async fn submit(&mut self, batch: Batch, ledger: Ledger) -> Outcome {
+        let told = self.depart(&ledger);
+        let in_flight = |answer| InFlight {
+            answer,
+            ledger,
+            told,
+        };
         match &mut self.source {
             Source::Engine(engine) => {
-                let answer = Answer::Queued(engine.submit(batch));
-                self.in_flight = Some(InFlight { answer, ledger });
-                self.settle().await
+                self.in_flight = Some(in_flight(Answer::Queued(engine.submit(batch))));
+                self.settle().await.unwrap_or(Outcome::Withdrawn)
             }
             Source::Transaction(transaction) => {
-                let answer = Answer::Transaction;
-                self.in_flight = Some(InFlight { answer, ledger });
+                self.in_flight = Some(in_flight(Answer::Transaction));
                 match transaction.apply(&batch).await {
                     Ok(receipt) => Outcome::Committed(receipt),
                     Err(refusal) => Outcome::Refused(refusal),
@@ -145,54 +192,67 @@ impl Context<'_> {
         }
     }
 
-    /// Waits for the answer to the plan in flight.
-    async fn settle(&mut self) -> Outcome {
-        match &mut self.in_flight {
-            Some(InFlight { answer: Answer::Queued(submission), .. }) => submission.outcome().await,
-            Some(InFlight { answer: Answer::Transaction, .. }) => Outcome::Refused(
-                Error::new(
-                    ErrorKind::TransactionEnded,
-                    "a save into this transaction was dropped before it was answered: roll it back and run it again",
-                )
-                .into(),
-            ),
-            None => Outcome::Withdrawn,
+    /// Marks what a plan writes, and notes who is to be told of what.
+    pub(super) fn depart(&mut self, ledger: &Ledger) -> Told {
+        self.tracker.depart(ledger);
+        Told {
+            changes: self.changes_of(ledger),
+            interceptors: self.interceptors.clone(),
         }
     }
 
-    /// Finds out what became of a save that was dropped. That it was refused is no error of the call that asks.
+    /// The answer to the plan in flight, waited for; `None` while its transaction is open, and without a plan.
+    async fn settle(&mut self) -> Option<Outcome> {
+        match &mut self.in_flight.as_mut()?.answer {
+            Answer::Queued(submission) => Some(submission.outcome().await),
+            Answer::Later { witness, receipt } => later::outcome(witness.settled().await, receipt),
+            Answer::Transaction => None,
+        }
+    }
+
+    /// Finds out what became of a save that was dropped, or is in a transaction of somebody else. That it was refused
+    /// is no error of the call that asks.
     pub(crate) async fn settle_abandoned(&mut self) -> Result<()> {
-        match &self.in_flight {
-            None => {}
-            Some(InFlight {
-                answer: Answer::Queued(_),
-                ..
-            }) => {
-                let outcome = self.settle().await;
-                self.conclude_abandoned(outcome);
-            }
-            Some(InFlight {
-                answer: Answer::Transaction,
-                ..
-            }) => {
-                if let Outcome::Refused(Refusal::Whole(error)) = self.settle().await {
-                    return Err(error);
-                }
-            }
+        if let Some(InFlight {
+            answer: Answer::Transaction,
+            ..
+        }) = &self.in_flight
+        {
+            return Err(Error::new(
+                ErrorKind::TransactionEnded,
+                "a save into this transaction was dropped before it was answered: roll it back and run it again",
+            ));
+        }
+        if let Some(outcome) = self.settle().await {
+            self.conclude_abandoned(outcome);
         }
         self.unknown.take().map_or(Ok(()), Err)
     }
 
     /// The same for calls that do not wait.
     pub(crate) fn settle_if_answered(&mut self) {
-        if let Some(InFlight {
-            answer: Answer::Queued(submission),
-            ..
-        }) = &mut self.in_flight
-            && let Some(outcome) = submission.try_outcome()
-        {
+        let Some(InFlight { answer, .. }) = &mut self.in_flight else {
+            return;
+        };
+        let outcome = match answer {
+            Answer::Queued(submission) => submission.try_outcome(),
+            Answer::Later { witness, receipt } => later::outcome(witness.fate(), receipt),
+            Answer::Transaction => None,
+        };
+        if let Some(outcome) = outcome {
             self.conclude_abandoned(outcome);
         }
+    }
+
+    /// Whether the last save is in a transaction that may end at any moment.
+    pub(crate) const fn is_accepted_later(&self) -> bool {
+        matches!(
+            &self.in_flight,
+            Some(InFlight {
+                answer: Answer::Later { .. },
+                ..
+            })
+        )
     }
 
     fn conclude_abandoned(&mut self, outcome: Outcome) {
@@ -205,32 +265,34 @@ impl Context<'_> {
 
     /// Takes the answer to the plan in flight over into the context.
     fn conclude(&mut self, outcome: Outcome) -> Result<Saved> {
-        let Some(InFlight { ledger, .. }) = self.in_flight.take() else {
+        let Some(InFlight {
+            ledger, mut told, ..
+        }) = self.in_flight.take()
+        else {
             return Ok(Saved::default());
         };
-        match outcome {
+        let error = match outcome {
             Outcome::Committed(receipt) => {
                 self.tracker.accept(&ledger, &receipt);
-                Ok(Saved::of(&ledger, &receipt))
+                let saved = Saved::of(&ledger, &receipt);
+                with_given_keys(&mut told.changes, &ledger, &receipt);
+                self.tell_saved(&told.interceptors, &saved, &told.changes);
+                return Ok(saved);
             }
-            Outcome::Refused(refusal) => {
-                let error = explained(refusal, &ledger, &self.tracker);
-                self.tracker.refuse(&ledger);
-                Err(error)
-            }
-            Outcome::Withdrawn => {
-                self.tracker.refuse(&ledger);
-                Err(Error::new(
-                    ErrorKind::Interrupted,
-                    "the save was taken out of the queue before it ran: nothing was written",
-                ))
-            }
-        }
+            Outcome::Refused(refusal) => explained(refusal, &ledger, &self.tracker),
+            Outcome::Withdrawn => Error::new(
+                ErrorKind::Interrupted,
+                "the save was taken out of the queue before it ran: nothing was written",
+            ),
+        };
+        self.tracker.refuse(&ledger);
+        self.tell_failed(&told.interceptors, &error);
+        Err(error)
     }
 }
 
 impl Saved {
-    fn of(ledger: &Ledger, receipt: &Receipt) -> Self {
+    pub(super) fn of(ledger: &Ledger, receipt: &Receipt) -> Self {
         let mut saved = Self {
             commit_seq: receipt.commit_seq.map(CommitSeq),
             ..Self::default()
@@ -247,7 +309,7 @@ impl Saved {
 }
 
 /// The error of a refused plan, in terms of entities.
-fn explained(refusal: Refusal, ledger: &Ledger, tracker: &Tracker) -> Error {
+pub(super) fn explained(refusal: Refusal, ledger: &Ledger, tracker: &Tracker) -> Error {
     match refusal {
         Refusal::Mismatches(mismatches) => Error::conflict(
             (mismatches.into_iter())

@@ -1,8 +1,9 @@
 //! Choosing how a file is opened.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{
+    context::{Interceptor, Interceptors},
     database::Database,
     engine::{AutoVacuum, Bytes, Engine, Execution, Options, Synchronous, TempStore},
     error::Result,
@@ -28,6 +29,7 @@ use crate::{
 pub struct DatabaseBuilder {
     path: PathBuf,
     options: Options,
+    interceptors: Interceptors,
 }
 
 impl DatabaseBuilder {
@@ -35,6 +37,7 @@ impl DatabaseBuilder {
         Self {
             path,
             options: Options::default(),
+            interceptors: Interceptors::default(),
         }
     }
 
@@ -145,6 +148,13 @@ impl DatabaseBuilder {
         self
     }
 
+    /// Lets an interceptor take part in the saves of all contexts of this handle and its clones. Another handle to the
+    /// same file has its own.
+    pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
+        self.interceptors.push(interceptor);
+        self
+    }
+
     /// Opens the file.
     ///
     /// # Errors
@@ -156,9 +166,8 @@ impl DatabaseBuilder {
     ///
     /// Dropped meanwhile, the file may have been made.
     pub async fn open(self) -> Result<Database> {
-        Engine::open(self.path, self.options)
-            .await
-            .map(Database::new)
+        let engine = Engine::open(self.path, self.options).await?;
+        Ok(Database::new(intercepted(engine, self.interceptors)))
     }
 
     /// Opens a file of its own in a temporary folder; the path is not used.
@@ -171,8 +180,14 @@ impl DatabaseBuilder {
     ///
     /// Dropped meanwhile, nothing stays.
     pub async fn open_temporary(self) -> Result<Database> {
-        Engine::open_temporary(self.options)
-            .await
-            .map(Database::new)
+        let engine = Engine::open_temporary(self.options).await?;
+        Ok(Database::new(intercepted(engine, self.interceptors)))
     }
+}
+
+fn intercepted(engine: Engine, interceptors: Interceptors) -> Engine {
+    if interceptors.is_empty() {
+        return engine;
+    }
+    engine.with_attachment(Arc::new(interceptors))
 }

@@ -170,6 +170,13 @@ fn run_steps(
                     .map_err(|error| Refusal::Step { step: index, error })?;
                 mismatches.push(Mismatch { step: index, found });
             }
+            (Ok(_), Expect::Gone { probe }) => {
+                let found = find(connection, probe)
+                    .map_err(|error| Refusal::Step { step: index, error })?;
+                if found.is_some() {
+                    mismatches.push(Mismatch { step: index, found });
+                }
+            }
             (Err(_), _) if !mismatches.is_empty() && !connection.is_autocommit() => {}
             (Err(error), _) => return Err(Refusal::Step { step: index, error }),
         }

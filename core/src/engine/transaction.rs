@@ -28,10 +28,12 @@ use tokio::sync::oneshot;
 use self::held::Held;
 use crate::{
     engine::{
+        Attachment,
         apply::{Numbering, is_long},
         busy,
         connection::execute,
         core::Core,
+        fate::{Fate, Fates, Witness},
         ffi::has_deferred_violations,
         hooks::Mark,
         reader, save_record,
@@ -51,6 +53,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Transaction {
     core: Arc<Core>,
+    attachment: Option<Attachment>,
     held: Option<Held>,
     state: State,
     /// A raw query was begun and did not end well, or not yet.
@@ -59,6 +62,8 @@ pub struct Transaction {
     depth: u32,
     /// Of the saves in it: they get the commit number.
     tokens: Vec<Arc<str>>,
+    /// Who is told what becomes of it.
+    fates: Fates,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,19 +74,38 @@ enum State {
 
 impl Transaction {
     /// Waits for the slot, and begins.
-    pub(in crate::engine) async fn begin(core: Arc<Core>, label: Label) -> Result<Self> {
+    pub(in crate::engine) async fn begin(
+        core: Arc<Core>,
+        attachment: Option<Attachment>,
+        label: Label,
+    ) -> Result<Self> {
         let held = Held::acquire(&core, label).await?;
         // The guard is armed before BEGIN: dropped from here on, it rolls back what there is.
         let mut transaction = Self {
             core,
+            attachment,
             held: Some(held),
             state: State::Open,
             unfinished: false,
             depth: 0,
             tokens: Vec::new(),
+            fates: Fates::default(),
         };
         transaction.begin_immediate().await?;
         Ok(transaction)
+    }
+
+    pub(crate) const fn attachment(&self) -> Option<&Attachment> {
+        self.attachment.as_ref()
+    }
+
+    pub(in crate::engine) fn is_on(&self, core: &Arc<Core>) -> bool {
+        Arc::ptr_eq(&self.core, core)
+    }
+
+    /// Who will see what becomes of what was written so far.
+    pub(crate) fn witness(&mut self) -> Witness {
+        self.fates.witness()
     }
 
     async fn begin_immediate(&mut self) -> Result<()> {
@@ -164,7 +188,7 @@ impl Transaction {
                 })
             }
         };
-        let (mark, tokens) = (core.watch.mark(), self.tokens.len());
+        let (mark, tokens, fates) = (core.watch.mark(), self.tokens.len(), self.fates.mark());
         self.with(run(format!("SAVEPOINT anabranch_{name}")))
             .await??;
         self.depth += 1;
@@ -176,6 +200,7 @@ impl Transaction {
                 Ok(value)
             }
             Err(first) => {
+                self.fates.undone_since(fates);
                 let undo = format!("ROLLBACK TO anabranch_{name}; {release}");
                 match self.with(run(undo)).await.flatten() {
                     Ok(()) => {
@@ -213,6 +238,7 @@ impl Transaction {
         let core = Arc::clone(&self.core);
         let waits = core.commit_waits_for_disk();
         let tokens = std::mem::take(&mut self.tokens);
+        let mut fates = std::mem::take(&mut self.fates);
         let end = move |connection: &Connection| -> Result<Option<i64>> {
             if has_deferred_violations(connection) {
                 return Err(Error::new(
@@ -228,8 +254,14 @@ impl Transaction {
                         save_record::set_number(connection, token, number)?;
                     }
                 }
-                commit(&core, connection)?;
-                Ok(number)
+                fates.committing();
+                let committed = commit(&core, connection);
+                fates.ended(match &committed {
+                    Ok(()) => Fate::Committed(number),
+                    Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Fate::Unknown,
+                    Err(_) => Fate::RolledBack,
+                });
+                committed.map(|()| number)
             })
         };
         let committed = if waits {
@@ -252,6 +284,7 @@ impl Transaction {
     ///
     /// When the connection cannot be used any more; the transaction is undone all the same.
     pub(crate) async fn rollback(mut self) -> Result<()> {
+        self.fates.ended(Fate::RolledBack);
         self.settle().await?;
         let core = Arc::clone(&self.core);
         let undone = move |connection: &Connection| {
@@ -330,6 +363,7 @@ impl Transaction {
     fn look_for_end(&mut self) -> Result<()> {
         if self.connection()?.is_autocommit() {
             self.state = State::Ended;
+            self.fates.ended(Fate::RolledBack);
             return Err(gone());
         }
         Ok(())

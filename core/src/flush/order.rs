@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
+    entity::ForeignKeyAction,
     flush::{Action, PlannedRow, dependency::in_order},
     schema::{Rank, Ranks},
     sql::Arg,
+    tracker::RowKey,
     value::Value,
 };
 
@@ -16,8 +18,13 @@ pub(crate) fn ordered(rows: Vec<PlannedRow>) -> (Vec<PlannedRow>, bool) {
     }
     let mut sorter = Sorter::new(&rows);
     let order = sorter.order();
-    let defer = sorter.defer;
+    let (defer, cascaded) = (sorter.defer, sorter.cascaded(&order));
     let mut rows: Vec<_> = rows.into_iter().map(Some).collect();
+    for at in cascaded {
+        if let Some(row) = &mut rows[at] {
+            row.may_be_gone = true;
+        }
+    }
     let rows = order.into_iter().filter_map(|at| rows[at].take()).collect();
     (rows, defer)
 }
@@ -49,6 +56,8 @@ struct Sorter<'a> {
     updates: Vec<usize>,
     deletes: Vec<usize>,
     defer: bool,
+    /// Some delete stands before the inserts.
+    early: bool,
 }
 
 impl<'a> Sorter<'a> {
@@ -61,6 +70,7 @@ impl<'a> Sorter<'a> {
             updates: Vec::new(),
             deletes: Vec::new(),
             defer: false,
+            early: false,
         };
         for (at, row) in rows.iter().enumerate() {
             match row.action {
@@ -78,10 +88,37 @@ impl<'a> Sorter<'a> {
         deletes.reverse();
         let updates = self.by_freed_values();
         let (early_deletes, deletes) = self.split_deletes(deletes);
+        let (leaving, updates) = self.split_leaving(&early_deletes, updates);
         let (early_updates, updates) = self.split_updates(updates);
+        self.early = !early_deletes.is_empty();
         // A row that makes room may be one that others refer to until the end of the save.
         self.defer |= !early_deletes.is_empty() || !early_updates.is_empty();
-        [early_deletes, early_updates, inserts, updates, deletes].concat()
+        [
+            leaving,
+            early_deletes,
+            early_updates,
+            inserts,
+            updates,
+            deletes,
+        ]
+        .concat()
+    }
+
+    /// Deletes that an earlier one may have done already, by a cascade: where tables refer to each other in a circle, or
+    /// a row went early, those that refer do not always stand before those referred to.
+    fn cascaded(&self, order: &[usize]) -> Vec<usize> {
+        if self.deletes.len() < 2 {
+            return Vec::new();
+        }
+        let is_delete = |at: &usize| matches!(self.rows[*at].action, Action::Delete { .. });
+        let cascades = |at: &usize| {
+            let mut keys = self.rows[*at].table.foreign_keys();
+            keys.any(|key| key.reference.on_delete == ForeignKeyAction::Cascade)
+        };
+        (order.iter().copied().filter(is_delete).skip(1))
+            .filter(|at| self.ranks[*at].circular || self.early)
+            .filter(cascades)
+            .collect()
     }
 
     /// Those referred to first: by the rank of the tables, on a circle of tables row by row.
@@ -154,6 +191,26 @@ impl<'a> Sorter<'a> {
             }
         }
         deletes.into_iter().partition(|at| early.contains(at))
+    }
+
+    /// Updates of rows that might be deleted along with an early one, and go elsewhere; to what is not inserted yet, too.
+    fn split_leaving(&self, early: &[usize], updates: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+        if early.is_empty() || updates.is_empty() {
+            return (Vec::new(), updates);
+        }
+        let gone: HashSet<_> = early.iter().filter_map(|at| self.key(*at)).collect();
+        let is_gone = |row: &'a RowKey| {
+            let key = identities(row.key.iter().map(Identity::of));
+            key.is_some_and(|key| gone.contains(&(row.table.name, row.table.key, key)))
+        };
+        updates
+            .into_iter()
+            .partition(|at| match &self.rows[*at].action {
+                // One that takes a unique value may have to wait for it.
+                Action::Update { left, unique, .. } if unique.is_empty() => !left.is_empty(),
+                Action::Update { left, .. } => left.iter().any(is_gone),
+                Action::Insert { .. } | Action::Delete { .. } => false,
+            })
     }
 
     /// Updates that give up a unique value which an insert takes, and need no insert themselves.

@@ -9,7 +9,7 @@ use crate::{
         statements::{self, Statements},
     },
     sql::{Arg, Batch, Expect, NewKey, Statement, Step},
-    tracker::{Ledger, LedgerEntry, Written},
+    tracker::{Ledger, LedgerEntry, RowKey, Written},
     value::Value,
 };
 
@@ -18,6 +18,7 @@ impl FlushPlan {
     pub(crate) fn render(self) -> (Batch, Ledger) {
         let mut steps = Vec::with_capacity(self.rows.len());
         let mut entries = Vec::with_capacity(self.rows.len());
+        let mut deleted = Vec::new();
         let mut last: Option<(&'static TableDef, &'static Statements)> = None;
         for row in self.rows {
             let statements = match last {
@@ -29,6 +30,13 @@ impl FlushPlan {
                 place: row.place,
                 written: row.written(),
             });
+            if let Action::Delete { values } = &row.action {
+                let table = row.table;
+                let key = (table.key.iter())
+                    .map(|column| values[*column].clone())
+                    .collect();
+                deleted.push(RowKey { table, key });
+            }
             steps.push(row.step(statements));
         }
         let batch = Batch {
@@ -50,6 +58,7 @@ impl FlushPlan {
                 entries,
                 keys: self.keys,
                 now: self.now,
+                deleted,
             },
         )
     }
@@ -81,6 +90,7 @@ impl PlannedRow {
     }
 
     fn step(self, statements: &Statements) -> Step {
+        let may_be_gone = self.may_be_gone;
         match self.action {
             Action::Insert { values, .. } => Step {
                 text: Arc::clone(&statements.insert),
@@ -128,7 +138,13 @@ impl PlannedRow {
                 Step {
                     text: Arc::clone(&statements.delete),
                     args,
-                    expect: one_row(statements, key),
+                    expect: if may_be_gone {
+                        Expect::Gone {
+                            probe: by_key(statements, key),
+                        }
+                    } else {
+                        one_row(statements, key)
+                    },
                     returns: false,
                 }
             }
@@ -146,10 +162,14 @@ fn written(table: &TableDef, values: Vec<Arg>) -> Vec<Arg> {
 
 fn one_row(statements: &Statements, key: Vec<Value>) -> Expect {
     Expect::OneRow {
-        probe: Statement {
-            text: Arc::clone(&statements.by_key),
-            args: key,
-        },
+        probe: by_key(statements, key),
+    }
+}
+
+fn by_key(statements: &Statements, key: Vec<Value>) -> Statement {
+    Statement {
+        text: Arc::clone(&statements.by_key),
+        args: key,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     flush::{Action, PlannedRow, UniqueTaken},
     sql::Arg,
     tracker::{
-        Change, Changed, Changes, ColumnChange, TemporaryKey, TemporaryKeys, UniqueChange,
+        Change, Changed, Changes, ColumnChange, RowKey, TemporaryKey, TemporaryKeys, UniqueChange,
         is_temporary, was_given,
     },
     value::{ColumnType, Value},
@@ -66,12 +66,13 @@ impl Resolver {
                 version,
                 columns,
                 unique,
+                left,
             } => {
                 check_key(table, &key)?;
                 let unique = (unique.into_iter())
                     .map(|change| self.unique(table, change))
                     .collect::<Result<_>>()?;
-                self.update(table, key, version, columns, unique)?
+                self.update(table, key, version, columns, (unique, left))?
             }
             Changed::Deleted { values } => {
                 for column in table.key {
@@ -84,6 +85,7 @@ impl Resolver {
             table,
             place,
             action,
+            may_be_gone: false,
         })
     }
 
@@ -93,7 +95,7 @@ impl Resolver {
         key: Vec<Value>,
         version: Option<i64>,
         changes: Vec<ColumnChange>,
-        unique: Vec<UniqueTaken>,
+        (unique, left): (Vec<UniqueTaken>, Vec<RowKey>),
     ) -> Result<Action> {
         let mut columns = Vec::with_capacity(changes.len() + 1);
         let mut values = Vec::with_capacity(changes.len() + 1);
@@ -114,6 +116,7 @@ impl Resolver {
             columns,
             values,
             unique,
+            left,
             updated_at: table.updated_at,
         })
     }

@@ -45,10 +45,10 @@ fn show(batch: &Batch) -> String {
     let mut text = String::new();
     for step in &batch.steps {
         let args: Vec<_> = step.args.iter().map(show_argument).collect();
-        let one = if matches!(step.expect, Expect::OneRow { .. }) {
-            " -> one row"
-        } else {
-            ""
+        let one = match step.expect {
+            Expect::OneRow { .. } => " -> one row",
+            Expect::Gone { .. } => " -> gone",
+            Expect::Inserted { .. } => "",
         };
         writeln!(text, "{} [{}]{one}", step.text, args.join(", ")).unwrap();
     }

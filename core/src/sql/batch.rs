@@ -61,6 +61,12 @@ pub(crate) enum Expect {
         /// Selects the row in question, all columns.
         probe: Statement,
     },
+    /// One row is deleted, or it is gone already, since a step before this one took it along. If `probe` still finds
+    /// it, it is another than was expected.
+    Gone {
+        /// Selects the row in question, all columns.
+        probe: Statement,
+    },
 }
 
 /// What the writer did with a [`Batch`], told only after its COMMIT.

@@ -32,9 +32,24 @@ pub(crate) enum Changed {
         columns: Vec<ColumnChange>,
         /// The sets of unique columns in which it changed.
         unique: Vec<UniqueChange>,
+        /// The rows that it no longer refers to, and with which it would have been deleted.
+        left: Vec<RowKey>,
     },
     /// It was removed; the values of all columns as they were read.
     Deleted { values: Vec<Value> },
+}
+
+/// A row, by its key.
+#[derive(Debug, Clone)]
+pub(crate) struct RowKey {
+    pub(crate) table: &'static TableDef,
+    pub(crate) key: Vec<Value>,
+}
+
+impl PartialEq for RowKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.table.name == other.table.name && self.key == other.key
+    }
 }
 
 /// A column that differs.

@@ -5,7 +5,9 @@ use std::any::Any;
 use crate::{
     entity::{Entity, TableDef},
     error::{Conflict, Result},
-    tracker::{Changed, EntityState, LedgerEntry, Place, ledger::Given, set::EntitySet},
+    tracker::{
+        Changed, EntityState, LedgerEntry, Place, cascade::Broken, ledger::Given, set::EntitySet,
+    },
     value::{PrimaryKey, Value},
 };
 
@@ -23,6 +25,8 @@ pub(crate) trait ErasedSet: Any + Send + Sync {
     fn replace_references(&mut self, place: Place, given: &Given<'_>);
     fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict>;
     fn key(&self, place: Place) -> Option<Vec<Value>>;
+    fn forget(&mut self, place: Place);
+    fn follow(&mut self, broken: Broken<'_>) -> Vec<Vec<Value>>;
 }
 
 impl<E: Entity> ErasedSet for EntitySet<E> {
@@ -83,5 +87,12 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
 
     fn key(&self, place: Place) -> Option<Vec<Value>> {
         self.record(place)?.key.to_values().ok()
+    }
+    fn forget(&mut self, place: Place) {
+        drop(self.take(place));
+    }
+
+    fn follow(&mut self, broken: Broken<'_>) -> Vec<Vec<Value>> {
+        Self::follow(self, broken)
     }
 }

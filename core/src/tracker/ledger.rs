@@ -3,7 +3,7 @@
 use crate::{
     entity::TableDef,
     sql::Receipt,
-    tracker::{Place, TemporaryKeys},
+    tracker::{Place, RowKey, TemporaryKeys},
     value::{TEMPORARY_KEYS, Value},
 };
 
@@ -14,6 +14,8 @@ pub(crate) struct Ledger {
     pub(crate) keys: TemporaryKeys,
     /// The time that the plan wrote in columns such as `updated_at`, if it wrote any.
     pub(crate) now: Option<Value>,
+    /// The rows that are deleted.
+    pub(crate) deleted: Vec<RowKey>,
 }
 
 /// What a plan wrote of one entity.

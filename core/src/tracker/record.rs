@@ -1,9 +1,9 @@
 //! One tracked entity: what it is to the database, and what it was.
 
 use crate::{
-    entity::{Entity, TableDef, encode, encode_column},
+    entity::{Entity, ForeignKeyAction, TableDef, encode, encode_column},
     error::{Error, ErrorKind, Result},
-    tracker::{Changed, ColumnChange, UniqueChange, Written, is_temporary, ledger::Given},
+    tracker::{Changed, ColumnChange, RowKey, UniqueChange, Written, is_temporary, ledger::Given},
     value::{KeyOrigin, PrimaryKey, Value},
 };
 
@@ -191,11 +191,13 @@ impl<E: Entity> Record<E> {
             .map(|column| original[*column].clone().unwrap_or_default())
             .collect();
         let unique = unique_changes(table, original, &columns);
+        let left = left_rows(table, original, &columns);
         Ok(Some(Changed::Updated {
             key,
             version,
             columns,
             unique,
+            left,
         }))
     }
 
@@ -342,6 +344,27 @@ fn unique_changes(
             .collect(),
     })
     .collect()
+}
+
+/// The rows to which these changes end a reference, if the database would let the row follow or refuse their deletion.
+fn left_rows(
+    table: &'static TableDef,
+    original: &Snapshot,
+    changes: &[ColumnChange],
+) -> Vec<RowKey> {
+    use ForeignKeyAction::{Cascade, Restrict};
+
+    let changes = |column: &usize| changes.iter().any(|change| change.column == *column);
+    (table.foreign_keys())
+        .filter(|key| matches!(key.reference.on_delete, Cascade | Restrict))
+        .filter(|key| key.columns.iter().any(changes))
+        .map(|key| RowKey {
+            table: (key.reference.table)(),
+            key: (key.columns.iter())
+                .map(|column| original[*column].clone().unwrap_or_default())
+                .collect(),
+        })
+        .collect()
 }
 
 /// The application changed a column that is not its to change.

@@ -130,6 +130,27 @@ impl<E: Entity> EntitySet<E> {
         Some(record)
     }
 
+    /// Looks at every record, and forgets those of which this says so.
+    pub(crate) fn take_where(
+        &mut self,
+        mut is_taken: impl FnMut(&mut Record<E>) -> bool,
+    ) -> Vec<Record<E>> {
+        let mut taken = Vec::new();
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            if !slot.as_mut().is_some_and(&mut is_taken) {
+                continue;
+            }
+            if let Some(record) = slot.take() {
+                let index = position(index);
+                self.free.push(index);
+                self.unlink(&record.key, record.life, index);
+                taken.push(record);
+            }
+        }
+        taken
+    }
+
     /// Forgets a new record, unless it may have been inserted by a plan in flight; any other is to be deleted.
     pub(crate) fn remove(&mut self, place: Place) -> Removed {
         let Some(record) = self.record_mut(place) else {

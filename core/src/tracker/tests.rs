@@ -59,6 +59,7 @@ fn only_what_was_touched_is_listed() {
                 value: Value::Text("y".to_owned()),
             }],
             unique: Vec::new(),
+            left: Vec::new(),
         }
     );
 }

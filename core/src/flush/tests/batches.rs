@@ -129,8 +129,8 @@ fn a_tree_is_inserted_from_its_root_and_deleted_from_its_leaves() {
     }
     expect![[r#"
         DELETE FROM "pages" WHERE "id" = ?1 [101] -> one row
-        DELETE FROM "pages" WHERE "id" = ?1 [102] -> one row
-        DELETE FROM "pages" WHERE "id" = ?1 [103] -> one row
+        DELETE FROM "pages" WHERE "id" = ?1 [102] -> gone
+        DELETE FROM "pages" WHERE "id" = ?1 [103] -> gone
     "#]]
     .assert_eq(&save(&mut tracker));
 }
@@ -237,6 +237,35 @@ fn unique_values_are_given_up_before_they_are_taken() {
         foreign keys at the end
     "#]]
     .assert_eq(&save(&mut tracker));
+}
+
+#[test]
+fn a_child_leaves_a_parent_that_makes_room_before_that_is_deleted() {
+    let mut tracker = Tracker::new();
+    let old = attach(&mut tracker, Customer::stored(5, "ada"));
+    let tea = attach(
+        &mut tracker,
+        Order {
+            id: 9,
+            ..Order::new(5, "tea")
+        },
+    );
+    tracker.remove(old);
+    let new = tracker.add(Customer {
+        id: 0,
+        version: 0,
+        ..Customer::stored(0, "ada")
+    });
+    tracker.get_mut(tea).unwrap().customer_id = tracker.get(new).unwrap().id;
+    expect![[r#"
+        UPDATE "orders" SET "customer_id" = ?1 WHERE "id" = ?2 [key 0, 9] -> one row
+        DELETE FROM "customers" WHERE "id" = ?1 AND "version" = ?2 [5, 3] -> one row
+        INSERT INTO "customers" ("id", "name", "email", "version") VALUES (?1, ?2, ?3, ?4) [key 0, 'ada', 'ada@example.org', 1]
+        keys of customers
+        foreign keys at the end
+    "#]]
+    .assert_eq(&save(&mut tracker));
+    assert_eq!(tracker.get(tea).unwrap().customer_id, 101);
 }
 
 #[test]

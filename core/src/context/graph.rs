@@ -1,0 +1,268 @@
+//! Graphs: entities that came together from elsewhere, and are tracked together.
+
+use std::{fmt, rc::Rc};
+
+use crate::{
+    context::{Context, Tracked},
+    entity::{Column, Entity, TableDef, encode_column},
+    error::{Error, ErrorKind, Result},
+    tracker::Place,
+    value::{KeyOrigin, PrimaryKey, Value},
+};
+
+/// An entity with those that refer to it, for [`Context::attach_graph`].
+///
+/// Every entity is a graph, as [`Graph::attach`] makes it: so children are given as they are.
+#[must_use = "a graph is nothing until it is attached"]
+pub struct Graph<E> {
+    entity: E,
+    adds: bool,
+    children: Vec<Branch>,
+}
+
+/// A child, of whatever type, with those below it.
+type Branch = Box<dyn FnOnce(&mut Growth<'_, '_>, &Parent) -> Result<()> + Send>;
+
+/// Tells the interceptors of an entity.
+type Tell = Box<dyn FnOnce(&Context<'_>)>;
+
+/// What a child takes from the entity above it.
+struct Parent {
+    table: &'static TableDef,
+    key: Vec<Value>,
+}
+
+/// A graph that is being tracked.
+struct Growth<'a, 't> {
+    ctx: &'a mut Context<'t>,
+    /// All that is tracked so far.
+    places: Vec<Place>,
+    /// To be told of it, once all is tracked.
+    told: Vec<Tell>,
+    /// Whose turn it is; not by recursion: a tree of folders may be deep.
+    rest: Vec<(Branch, Rc<Parent>)>,
+}
+
+impl<E: Entity> Graph<E> {
+    /// An entity that is a row already, unless its key is unset: then it is to be inserted.
+    pub fn attach(entity: E) -> Self {
+        Self {
+            entity,
+            adds: false,
+            children: Vec::new(),
+        }
+    }
+
+    /// An entity that is to be inserted, also when its key is set.
+    pub fn add(entity: E) -> Self {
+        Self {
+            adds: true,
+            ..Self::attach(entity)
+        }
+    }
+
+    /// Hangs children below the entity: their `reference` will be its key. Of a reference of several columns any one is
+    /// named, and all are set.
+    pub fn with<C: Entity, T: 'static>(
+        mut self,
+        reference: Column<C, T>,
+        children: impl IntoIterator<Item: Into<Graph<C>>>,
+    ) -> Self {
+        for child in children {
+            let child: Graph<C> = child.into();
+            self.children.push(Box::new(move |growth, parent| {
+                growth
+                    .grow(child, Some((reference.index(), parent)))
+                    .map(drop)
+            }));
+        }
+        self
+    }
+}
+
+impl<E: Entity> From<E> for Graph<E> {
+    fn from(entity: E) -> Self {
+        Self::attach(entity)
+    }
+}
+
+impl<E: Entity> fmt::Debug for Graph<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph")
+            .field("entity", &E::TABLE.entity)
+            .field("children", &self.children.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context<'_> {
+    /// Tracks an entity with those below it, such as an order that came with its lines in a request. All or none.
+    ///
+    /// Each reference to the entity above is set, to a temporary key if that is new. A child that is a row already and
+    /// refers to another parent, or to none, is moved: `Modified`. The handle is that of the root; the others are
+    /// found with [`iter`](Context::iter) and [`find`](Context::find).
+    ///
+    /// ```
+    /// use anabranch::{context::Graph, prelude::*};
+    ///
+    /// #[derive(Debug, Entity)]
+    /// #[entity(table = "orders")]
+    /// struct Order {
+    ///     #[entity(id)]
+    ///     id: i64,
+    ///     item: String,
+    /// }
+    ///
+    /// #[derive(Debug, Entity)]
+    /// struct Line {
+    ///     #[entity(id)]
+    ///     id: i64,
+    ///     #[entity(references = Order)]
+    ///     order_id: i64,
+    ///     amount: i64,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Order, Line)>().await?;
+    /// let (order, lines) = (
+    ///     Order { id: 0, item: "tea".into() },
+    ///     vec![Line { id: 0, order_id: 0, amount: 1 }, Line { id: 0, order_id: 0, amount: 2 }],
+    /// );
+    /// let mut ctx = db.context();
+    /// let order = ctx.attach_graph(Graph::attach(order).with(Line::ORDER_ID, lines))?;
+    /// assert_eq!(ctx.save_changes().await?.inserted, 3);
+    /// assert!(ctx.iter::<Line>().all(|(_, line)| line.order_id == ctx[order].id));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Nothing is tracked then. Kind `AlreadyTracked` if an entity with one of the keys is tracked, or two of the graph
+    /// have the same; `Refused` if a column given to [`Graph::with`] does not refer to the entity above; `Value` if
+    /// a field cannot hold the key, or an entity that is a row holds a temporary key.
+    pub fn attach_graph<E: Entity>(&mut self, graph: impl Into<Graph<E>>) -> Result<Tracked<E>> {
+        self.settle_if_answered();
+        let mut growth = Growth {
+            ctx: self,
+            places: Vec::new(),
+            told: Vec::new(),
+            rest: Vec::new(),
+        };
+        let grown = growth.grow_all(graph.into());
+        let Growth {
+            ctx, places, told, ..
+        } = growth;
+        match grown {
+            Ok(root) => {
+                told.into_iter().for_each(|tell| tell(ctx));
+                Ok(root)
+            }
+            Err(error) => {
+                ctx.tracker.forget(&places);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Growth<'_, '_> {
+    fn grow_all<E: Entity>(&mut self, graph: Graph<E>) -> Result<Tracked<E>> {
+        let root = self.grow(graph, None)?;
+        while let Some((branch, parent)) = self.rest.pop() {
+            branch(self, &parent)?;
+        }
+        Ok(root)
+    }
+
+    fn grow<E: Entity>(
+        &mut self,
+        graph: Graph<E>,
+        above: Option<(usize, &Parent)>,
+    ) -> Result<Tracked<E>> {
+        let Graph {
+            mut entity,
+            adds,
+            children,
+        } = graph;
+        let key = entity.key();
+        let adds = adds || (key.is_unset() && E::TABLE.key_origin != KeyOrigin::Application);
+        let link = above
+            .map(|(column, parent)| link::<E>(column, parent))
+            .transpose()?
+            .unwrap_or_default();
+        // What is part of the key says which row it is; the rest of a row's reference is a change of it.
+        let (first, then): (Vec<_>, Vec<_>) =
+            (link.into_iter()).partition(|(column, _)| adds || E::TABLE.is_key(*column));
+        for (column, key) in first {
+            refer(&mut entity, column, key)?;
+        }
+        let tracker = &mut self.ctx.tracker;
+        let handle = if adds {
+            tracker.add_new(entity)?
+        } else {
+            tracker.attach(entity)?
+        };
+        self.places.push(handle.place);
+        for (column, key) in then {
+            let moves =
+                (tracker.get(handle)).is_some_and(|child| child.encode(column).as_ref() != Ok(key));
+            if moves && let Some(child) = tracker.get_mut(handle) {
+                refer(child, column, key)?;
+            }
+        }
+        if !self.ctx.interceptors.is_empty() {
+            self.told
+                .push(Box::new(move |ctx| ctx.tell_tracked(handle)));
+        }
+        self.plant(handle, children)?;
+        Ok(handle)
+    }
+
+    /// Notes the children of an entity.
+    fn plant<E: Entity>(&mut self, handle: Tracked<E>, children: Vec<Branch>) -> Result<()> {
+        if children.is_empty() {
+            return Ok(());
+        }
+        let Some(entity) = self.ctx.tracker.get(handle) else {
+            return Ok(());
+        };
+        let parent = Rc::new(Parent {
+            table: E::TABLE,
+            key: (E::TABLE.key.iter())
+                .map(|column| encode_column(entity, *column))
+                .collect::<Result<_>>()?,
+        });
+        // The last is taken first.
+        let children = children.into_iter().rev();
+        self.rest
+            .extend(children.map(|child| (child, Rc::clone(&parent))));
+        Ok(())
+    }
+}
+
+/// The columns of a child that refer to its parent, and the values of the parent's key.
+fn link<E: Entity>(column: usize, parent: &Parent) -> Result<Vec<(usize, &Value)>> {
+    let foreign_key = E::TABLE.foreign_keys().find(|foreign_key| {
+        foreign_key.columns.contains(&column)
+            && (foreign_key.reference.table)().name == parent.table.name
+    });
+    let Some(foreign_key) = foreign_key else {
+        return Err(Error::new(
+            ErrorKind::Refused,
+            "the column does not refer to the entity above it in the graph",
+        )
+        .with_table(E::TABLE.name)
+        .with_column(E::TABLE.columns[column].name));
+    };
+    Ok((foreign_key.columns.iter().copied())
+        .zip(&parent.key)
+        .collect())
+}
+
+fn refer<E: Entity>(child: &mut E, column: usize, key: &Value) -> Result<()> {
+    child
+        .assign(column, key.as_ref())
+        .map_err(|error| Error::value(E::TABLE.name, E::TABLE.columns[column].name, &error))
+}

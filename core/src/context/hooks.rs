@@ -1,0 +1,181 @@
+//! Calling the interceptors of a context.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
+
+use crate::{
+    context::{
+        ChangeKind, Context, EntityState, Interceptor, NewlyTracked, Saved, SavedChange, Tracked,
+        interceptor::{ErasedInterceptor, Interceptors},
+    },
+    entity::Entity,
+    error::{Error, ErrorKind, Result},
+    sql::Receipt,
+    tracker::{Ledger, Written, is_temporary},
+    value::Value,
+};
+
+/// A context while an interceptor has it. Dropped, also by a panic or with its future, the context may save again.
+struct Intercepted<'a, 't>(&'a mut Context<'t>);
+
+impl<'a, 't> Intercepted<'a, 't> {
+    fn new(ctx: &'a mut Context<'t>) -> Self {
+        ctx.intercepted = true;
+        Self(ctx)
+    }
+}
+
+impl Drop for Intercepted<'_, '_> {
+    fn drop(&mut self) {
+        self.0.intercepted = false;
+    }
+}
+
+impl Context<'_> {
+    /// Lets an interceptor take part in the saves of this context, from the next one on.
+    ///
+    /// ```
+    /// use anabranch::{context::{Interceptor, SavedChange}, error::Result, prelude::*};
+    /// use std::sync::mpsc::{Sender, channel};
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Customer { #[entity(id)] id: i64, name: String }
+    /// /// Tells a cache which rows are out of date.
+    /// struct Outdated(Sender<SavedChange>);
+    ///
+    /// impl Interceptor for Outdated {
+    ///     fn saved(&self, _: &mut Context<'_>, _: &Saved, changes: &[SavedChange]) {
+    ///         for change in changes {
+    ///             self.0.send(change.clone()).ok();
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Customer>().await?;
+    /// let (outdated, cache) = channel();
+    /// let mut ctx = db.context();
+    /// ctx.intercept(Outdated(outdated));
+    /// ctx.add(Customer { id: 0, name: "Ada".into() });
+    /// ctx.save_changes().await?;
+    /// assert_eq!(cache.recv().unwrap().table, "customer");
+    /// # Ok(()) }
+    /// ```
+    pub fn intercept(&mut self, interceptor: impl Interceptor) {
+        self.interceptors.push(interceptor);
+    }
+
+    /// Refuses a save that an interceptor asks for: it would come back to it without end.
+    pub(crate) fn refuse_in_interceptor(&self) -> Result<()> {
+        if self.intercepted {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "an interceptor cannot save: what it changes in `saving` is part of the save that calls it",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn tell_saving(&mut self) -> Result<()> {
+        let interceptors = self.interceptors.clone();
+        for interceptor in interceptors.iter() {
+            let ctx = Intercepted::new(self);
+            interceptor.saving(&mut *ctx.0).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tell_saved(
+        &mut self,
+        interceptors: &Interceptors,
+        saved: &Saved,
+        changes: &[SavedChange],
+    ) {
+        self.tell(interceptors, |interceptor, ctx| {
+            interceptor.saved(ctx, saved, changes);
+        });
+    }
+
+    pub(crate) fn tell_failed(&mut self, interceptors: &Interceptors, error: &Error) {
+        self.tell(interceptors, |interceptor, ctx| {
+            interceptor.failed(ctx, error);
+        });
+    }
+
+    /// All are told, also after one that panics.
+    fn tell(
+        &mut self,
+        interceptors: &Interceptors,
+        told: impl Fn(&dyn ErasedInterceptor, &mut Context<'_>),
+    ) {
+        let mut panic: Option<Box<dyn Any + Send>> = None;
+        for interceptor in interceptors.iter() {
+            let ctx = Intercepted::new(self);
+            let called = catch_unwind(AssertUnwindSafe(|| told(&**interceptor, &mut *ctx.0)));
+            panic = panic.or(called.err());
+        }
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
+    /// An entity is tracked from now on.
+    pub(crate) fn tell_tracked<E: Entity>(&self, handle: Tracked<E>) {
+        let Some(record) = (!self.interceptors.is_empty())
+            .then(|| self.tracker.record(handle))
+            .flatten()
+        else {
+            return;
+        };
+        let entity = NewlyTracked {
+            entity: &record.entity,
+            name: E::TABLE.entity,
+            state: match record.state() {
+                EntityState::Added => EntityState::Added,
+                _ => EntityState::Unchanged,
+            },
+        };
+        for interceptor in self.interceptors.iter() {
+            interceptor.tracked(entity);
+        }
+    }
+
+    /// What a plan is about to write, for those who are told once it is written.
+    pub(crate) fn changes_of(&self, ledger: &Ledger) -> Vec<SavedChange> {
+        if self.interceptors.is_empty() {
+            return Vec::new();
+        }
+        (ledger.entries.iter())
+            .map(|entry| {
+                let (table, key) = self.tracker.identity(entry.place);
+                SavedChange {
+                    entity: table.entity,
+                    table: table.name,
+                    key,
+                    kind: match entry.written {
+                        Written::Inserted { .. } => ChangeKind::Inserted,
+                        Written::Updated { .. } => ChangeKind::Updated,
+                        Written::Deleted => ChangeKind::Deleted,
+                    },
+                }
+            })
+            .collect()
+    }
+}
+
+/// Puts the keys that the writer gave in the place of temporary ones.
+pub(crate) fn with_given_keys(changes: &mut [SavedChange], ledger: &Ledger, receipt: &Receipt) {
+    for value in changes.iter_mut().flat_map(|change| &mut change.key) {
+        if let Value::Integer(key) = value
+            && is_temporary(&Value::Integer(*key))
+            && let Some(position) = ledger.keys.iter().position(|asked| asked.key == *key)
+            && let Some(given) = receipt.keys.get(position)
+        {
+            *key = *given;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Taking a child from its parent.
+
+use crate::{
+    context::{Context, Tracked},
+    entity::{Column, Entity},
+    error::{Error, ErrorKind, Result},
+    value::ValueRef,
+};
+
+impl Context<'_> {
+    /// Takes an entity from the one that it refers to: a reference that may be missing becomes `None`; an entity that
+    /// cannot be without it is removed. Whether the handle was tracked. Of a reference of several columns one that may
+    /// be `None` is enough.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// #[derive(Debug, Entity)]
+    /// struct Crate {
+    ///     #[entity(id)]
+    ///     id: i64,
+    /// }
+    ///
+    /// #[derive(Debug, Entity)]
+    /// struct Apple {
+    ///     #[entity(id)]
+    ///     id: i64,
+    ///     #[entity(references = Crate)]
+    ///     crate_id: Option<i64>,
+    /// }
+    ///
+    /// #[derive(Debug, Entity)]
+    /// struct Label {
+    ///     #[entity(id)]
+    ///     id: i64,
+    ///     #[entity(references = Crate)]
+    ///     crate_id: i64,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Crate, Apple, Label)>().await?;
+    /// # let mut ctx = db.context();
+    /// let of_apples = ctx.add(Crate { id: 0 });
+    /// let apple = ctx.add(Apple { id: 0, crate_id: Some(ctx[of_apples].id) });
+    /// let label = ctx.add(Label { id: 0, crate_id: ctx[of_apples].id });
+    /// ctx.save_changes().await?;
+    ///
+    /// ctx.sever(apple, Apple::CRATE_ID)?;
+    /// ctx.sever(label, Label::CRATE_ID)?;
+    /// assert_eq!(ctx[apple].crate_id, None);
+    /// assert_eq!(ctx.entry(label).state(), EntityState::Deleted);
+    /// # ctx.save_changes().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind `Refused` if the column is no reference.
+    pub fn sever<E: Entity, T>(
+        &mut self,
+        child: Tracked<E>,
+        reference: Column<E, T>,
+    ) -> Result<bool> {
+        let column = reference.definition();
+        let refers = (E::TABLE.foreign_keys())
+            .any(|foreign_key| foreign_key.columns.contains(&reference.index()));
+        if !refers {
+            return Err(
+                Error::new(ErrorKind::Refused, "the column refers to no entity")
+                    .with_table(E::TABLE.name)
+                    .with_column(column.name),
+            );
+        }
+        if !column.nullable {
+            return Ok(self.remove(child));
+        }
+        let Some(entity) = self.get_mut(child) else {
+            return Ok(false);
+        };
+        entity
+            .assign(reference.index(), ValueRef::Null)
+            .map_err(|error| Error::value(E::TABLE.name, column.name, &error))?;
+        Ok(true)
+    }
+}

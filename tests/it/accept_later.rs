@@ -1,0 +1,244 @@
+//! Saves of a context into a transaction that somebody else ends.
+
+use anabranch::prelude::*;
+use anabranch_tests::{
+    Mode, execute,
+    note::{Note, note, notes},
+};
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Stamped {
+    #[entity(id)]
+    id: i64,
+    #[entity(references = Stamped)]
+    other: Option<i64>,
+    #[entity(version)]
+    version: i64,
+    #[entity(commit_seq)]
+    seq: CommitSeq,
+}
+
+fn stamped(other: Option<i64>) -> Stamped {
+    Stamped {
+        id: 0,
+        other,
+        version: 0,
+        seq: CommitSeq::default(),
+    }
+}
+
+#[tokio::test]
+async fn what_was_saved_is_accepted_once_the_transaction_is_committed() {
+    for mode in Mode::ALL {
+        let db = mode.temporary().await;
+        db.create_tables::<Stamped>().await.unwrap();
+        let mut ctx = db.context();
+        let one = ctx.add(stamped(None));
+        let two = ctx.add(stamped(Some(ctx[one].id)));
+        let mut tx = db.begin().await.unwrap();
+        let saved = ctx.save_changes_in(&mut tx).await.unwrap();
+        assert_eq!((saved.inserted, saved.commit_seq), (2, None));
+        assert!(ctx[one].id < 0, "still temporary");
+        assert_eq!(ctx.entry(one).state(), EntityState::Added);
+        assert_eq!(
+            ctx.find::<Stamped>(1).await.unwrap(),
+            None,
+            "reads go on, and see what was committed before"
+        );
+        let number = tx.commit().await.unwrap().unwrap();
+        assert_eq!(ctx.find::<Stamped>(1).await.unwrap(), Some(one));
+        assert_eq!(
+            (ctx[one].id, ctx[one].version, ctx[one].seq),
+            (1, 1, CommitSeq(number)),
+            "{mode:?}"
+        );
+        assert_eq!(ctx[two].other, Some(1));
+        assert!(!ctx.has_changes());
+        ctx[two].other = None;
+        assert_eq!(ctx.save_changes().await.unwrap().updated, 1);
+        assert_eq!(
+            Stamped::find(&db, 2).await.unwrap().as_ref(),
+            Some(&ctx[two])
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_rolled_back_dropped_or_undone_can_be_saved_again() {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        let mut ctx = db.context();
+        let one = ctx.add(note("one"));
+
+        let mut tx = db.begin().await.unwrap();
+        ctx.save_changes_in(&mut tx).await.unwrap();
+        tx.rollback().await.unwrap();
+        assert_eq!(ctx.entry(one).state(), EntityState::Added);
+
+        let mut tx = db.begin().await.unwrap();
+        ctx.save_changes_in(&mut tx).await.unwrap();
+        drop(tx);
+
+        // Undone alone, the transaction around it is committed.
+        let mut tx = db.begin().await.unwrap();
+        tx.savepoint(async |tx| {
+            ctx.save_changes_in(tx).await?;
+            Err::<(), _>(Error::application("undo it"))
+        })
+        .await
+        .unwrap_err();
+        tx.commit().await.unwrap();
+        assert!(ctx.find::<Note>(1).await.unwrap().is_none());
+
+        // SQLite ends the transaction by itself.
+        let mut tx = db.begin().await.unwrap();
+        ctx.save_changes_in(&mut tx).await.unwrap();
+        sqlx::raw_sql(
+            "CREATE TRIGGER never BEFORE DELETE ON note BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
+        )
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+        let deleted = sqlx::query("DELETE FROM note").execute(&mut *tx).await;
+        assert!(deleted.is_err());
+        assert_eq!(
+            tx.commit().await.unwrap_err().kind(),
+            ErrorKind::TransactionEnded
+        );
+
+        ctx[one].text.push('!');
+        assert_eq!(ctx.save_changes().await.unwrap().inserted, 1);
+        let all = Note::query().all(&db).await.unwrap();
+        assert_eq!(all.len(), 1, "{mode:?}");
+        assert_eq!(all[0], ctx[one]);
+    }
+}
+
+#[tokio::test]
+async fn a_second_save_is_refused_while_the_transaction_is_open() {
+    let db = notes(Mode::Inline).await;
+    let mut ctx = db.context();
+    ctx.add(note("one"));
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    let two = ctx.add(note("two"));
+    for error in [
+        ctx.save_changes().await.unwrap_err(),
+        ctx.save_changes_in(&mut tx).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(error.to_string().contains("still open"), "{error}");
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(ctx.save_changes().await.unwrap().inserted, 1);
+    assert_eq!(ctx[two].id, 2);
+}
+
+#[tokio::test]
+async fn it_works_within_write_and_what_was_changed_since_is_saved_next() {
+    let db = notes(Mode::Inline).await;
+    let mut ctx = db.context();
+    let (one, two, three) = (
+        ctx.add(note("one")),
+        ctx.add(note("two")),
+        ctx.add(note("three")),
+    );
+    db.write(async |tx| {
+        ctx.save_changes_in(tx).await?;
+        ctx[one].text = "changed since".to_owned();
+        ctx.remove(two);
+        ctx.detach(three);
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let saved = ctx.save_changes().await.unwrap();
+    assert_eq!((saved.inserted, saved.updated, saved.deleted), (0, 1, 1));
+    let texts: Vec<_> = Note::query().all(&db).await.unwrap();
+    let texts: Vec<_> = texts.iter().map(|note| &note.text[..]).collect();
+    assert_eq!(texts, ["changed since", "three"]);
+}
+
+#[tokio::test]
+async fn a_refused_save_leaves_the_transaction_as_it_was() {
+    let db = notes(Mode::Inline).await;
+    execute(&db, "CREATE UNIQUE INDEX texts ON note (text)").await;
+    let mut ctx = db.context();
+    ctx.add(note("fine"));
+    let twice = ctx.add(note("fine"));
+    let mut tx = db.begin().await.unwrap();
+    sqlx::query("INSERT INTO note (text) VALUES ('raw')")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    let error = ctx.save_changes_in(&mut tx).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unique);
+    ctx[twice].text = "finer".to_owned();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(!ctx.has_changes() || ctx.save_changes().await.unwrap().inserted == 0);
+    assert_eq!(Note::query().count(&db).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_leaves_the_context_as_it_was() {
+    let db = Mode::Inline.temporary().await;
+    db.create_tables::<Stamped>().await.unwrap();
+    let mut ctx = db.context();
+    let one = ctx.add(stamped(None));
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    sqlx::query("PRAGMA defer_foreign_keys = ON")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    sqlx::query("INSERT INTO stamped (other, version, seq) VALUES (99, 1, 0)")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    let error = tx.commit().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ForeignKey);
+    assert!(ctx.find::<Stamped>(1).await.unwrap().is_none());
+    assert_eq!(ctx.entry(one).state(), EntityState::Added);
+    assert_eq!(ctx.save_changes().await.unwrap().inserted, 1);
+}
+
+#[tokio::test]
+async fn bound_contexts_and_other_databases_are_refused() {
+    let (db, other) = (notes(Mode::Inline).await, notes(Mode::Inline).await);
+    let (mut tx, mut foreign) = (db.begin().await.unwrap(), other.begin().await.unwrap());
+    let mut ctx = db.context();
+    ctx.add(note("one"));
+    let error = ctx.save_changes_in(&mut foreign).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    let mut bound = tx.context();
+    bound.add(note("two"));
+    let error = bound.save_changes_in(&mut foreign).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("bound"), "{error}");
+}
+
+/// A transaction that is committed by another task, while this one reads: one row is one entity, whatever is seen when.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_become_visible_while_they_are_read_are_the_entities_that_were_saved() {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        for round in 0..100 {
+            let mut ctx = db.context();
+            let one = ctx.add(note("one"));
+            let mut tx = db.begin().await.unwrap();
+            ctx.save_changes_in(&mut tx).await.unwrap();
+            let commit = tokio::spawn(tx.commit());
+            let found = loop {
+                let newest = Note::query().order_by(Note::ID.desc()).limit(1);
+                let found = newest.filter(Note::ID.gt(round)).load(&mut ctx).await;
+                if let [found] = found.unwrap()[..] {
+                    break found;
+                }
+            };
+            assert_eq!(found, one, "{mode:?}");
+            assert_eq!(ctx.len(), 1);
+            commit.await.unwrap().unwrap();
+        }
+    }
+}
