@@ -55,8 +55,12 @@
 //! transaction goes on either way. What it accepted is only as lasting as the transaction.
 
 mod access;
+mod debug_view;
+mod edit;
 mod entry;
 mod load;
+mod reload;
+mod resolve;
 mod save;
 
 use std::fmt;
@@ -71,8 +75,8 @@ use crate::{
     tracker::Tracker,
 };
 
-pub use self::entry::Entry;
-pub use crate::tracker::{EntityState, Tracked};
+pub use self::{debug_view::DebugView, entry::Entry};
+pub use crate::tracker::{AnyEntry, Clash, ColumnEntry, EntityState, Tracked, Winner};
 
 /// A unit of work: tracks entities, and saves what changed in one transaction. See the [module](self).
 pub struct Context<'t> {
@@ -159,14 +163,18 @@ impl<'t> Context<'t> {
     /// changes; one that was removed here is left out.
     pub(crate) async fn load_read<E: Entity>(&mut self, read: Read<E>) -> Result<Vec<Tracked<E>>> {
         self.settle_abandoned().await?;
-        let entities = match &mut self.source {
-            Source::Engine(engine) => engine.read(read).await?,
-            Source::Transaction(transaction) => (&mut **transaction).read(read).await?,
-        };
+        let entities = self.read(read).await?;
         let tracked = entities
             .into_iter()
             .filter_map(|entity| self.tracker.track(entity));
         Ok(tracked.collect())
+    }
+
+    async fn read<E: Entity>(&mut self, read: Read<E>) -> Result<Vec<E>> {
+        match &mut self.source {
+            Source::Engine(engine) => engine.read(read).await,
+            Source::Transaction(transaction) => (&mut **transaction).read(read).await,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     entity::{ColumnDef, CommitSeq, Entity, ForeignKeyAction, Reference, TableDef},
-    value::{ColumnType, KeyColumn, Row, Storage, Value, ValueError, ValueRef},
+    value::{ColumnType, JsonValue, KeyColumn, Row, Storage, Value, ValueError, ValueRef},
 };
 
 macro_rules! entity {
@@ -34,6 +34,20 @@ macro_rules! entity {
                     _ => return Err(ValueError::new("no such column")),
                 }
                 Ok(())
+            }
+
+            fn encode_json(column: usize, json: &JsonValue) -> Result<Value, ValueError> {
+                // The field says of which type it is.
+                fn encoded<E, T: ColumnType>(
+                    json: &JsonValue,
+                    _field: fn(&E) -> &T,
+                ) -> Result<Value, ValueError> {
+                    T::from_json(json)?.encode()
+                }
+                match column {
+                    $($index => encoded(json, |entity: &Self| &entity.$field),)*
+                    _ => Err(ValueError::new("no such column")),
+                }
             }
 
             fn decode<R: Row + ?Sized>(row: &R) -> Result<Self, (usize, ValueError)> {

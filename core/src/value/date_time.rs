@@ -5,7 +5,10 @@
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
 
-use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef, scalar::decode_str};
+use crate::value::{
+    ColumnType, JsonValue, Scalar, Storage, Value, ValueError, ValueRef, from_json::parsed,
+    scalar::decode_str,
+};
 
 impl Scalar for NaiveDateTime {}
 
@@ -24,6 +27,14 @@ impl ColumnType for NaiveDateTime {
         parse_date_time(decode_str(value)?)
             .ok_or_else(|| ValueError::new("the stored text is no date and time in UTC"))
     }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        parsed(
+            json,
+            "a date and time (YYYY-MM-DDTHH:MM:SSZ)",
+            parse_date_time,
+        )
+    }
 }
 
 impl Scalar for DateTime<Utc> {}
@@ -37,6 +48,10 @@ impl ColumnType for DateTime<Utc> {
 
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
         NaiveDateTime::decode(value).map(|date_time| date_time.and_utc())
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        NaiveDateTime::from_json(json).map(|date_time| date_time.and_utc())
     }
 }
 
@@ -55,6 +70,12 @@ impl ColumnType for NaiveDate {
         parse_date(decode_str(value)?.as_bytes())
             .ok_or_else(|| ValueError::new("the stored text is no date (YYYY-MM-DD)"))
     }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        parsed(json, "a date (YYYY-MM-DD)", |text| {
+            parse_date(text.as_bytes())
+        })
+    }
 }
 
 impl Scalar for NaiveTime {}
@@ -71,6 +92,12 @@ impl ColumnType for NaiveTime {
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
         parse_time(decode_str(value)?.as_bytes())
             .ok_or_else(|| ValueError::new("the stored text is no time of day (HH:MM:SS)"))
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        parsed(json, "a time of day (HH:MM:SS)", |text| {
+            parse_time(text.as_bytes())
+        })
     }
 }
 

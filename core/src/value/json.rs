@@ -3,7 +3,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::value::{
-    ColumnType, Scalar, Storage, Value, ValueError, ValueRef,
+    ColumnType, JsonValue, Scalar, Storage, Value, ValueError, ValueRef,
     scalar::{check_text, decode_str},
 };
 
@@ -48,6 +48,12 @@ impl<T: Serialize + DeserializeOwned> ColumnType for Json<T> {
                 ))
             })
     }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        // serde's own message would quote the value.
+        (serde_json::from_value(json.clone()).map(Self))
+            .map_err(|_| ValueError::new("the JSON given is not of this type"))
+    }
 }
 
 impl Scalar for serde_json::Value {}
@@ -62,5 +68,9 @@ impl ColumnType for serde_json::Value {
 
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
         Json::decode(value).map(|Json(value)| value)
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        Ok(json.clone())
     }
 }

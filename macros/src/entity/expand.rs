@@ -20,6 +20,7 @@ impl Entity {
         let key = self.key_items();
         let encode = self.encode();
         let assign = self.assign();
+        let encode_json = self.encode_json();
         let decode = self.decode();
         quote! {
             #[automatically_derived]
@@ -35,6 +36,7 @@ impl Entity {
                 #key
                 #encode
                 #assign
+                #encode_json
                 #decode
             }
         }
@@ -205,6 +207,32 @@ impl Entity {
                     ),
                 }
                 ::core::result::Result::Ok(())
+            }
+        }
+    }
+
+    fn encode_json(&self) -> TokenStream {
+        let krate = &self.krate;
+        let arms = self.fields.iter().enumerate().map(|(index, field)| {
+            let column_type = field.column_type(krate);
+            let trait_of =
+                quote_spanned!(at(&field.ty)=> <#column_type as #krate::value::ColumnType>);
+            quote! {
+                #index => match #trait_of::from_json(json) {
+                    ::core::result::Result::Ok(value) => #trait_of::encode(&value),
+                    ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                },
+            }
+        });
+        quote! {
+            fn encode_json(
+                column: usize,
+                json: &#krate::value::JsonValue,
+            ) -> ::core::result::Result<#krate::value::Value, #krate::value::ValueError> {
+                match column {
+                    #(#arms)*
+                    _ => ::core::result::Result::Err(#krate::value::ValueError::new("there is no such column")),
+                }
             }
         }
     }
