@@ -17,8 +17,8 @@
 //!    │◀────────────── Deleted ◀── remove ──── (from Unchanged or Modified)
 //! ```
 //!
-//! [`EntityState::Modified`] is not a decision but a finding: some column differs from what was read. `detach`
-//! and `clear` lead from any state to [`EntityState::Detached`].
+//! [`EntityState::Modified`] is not a decision but a finding: some column differs from what was read (or was marked to
+//! be written all the same). `reset` and `reload` lead back to Unchanged; `detach` and `clear` lead from any state to [`EntityState::Detached`].
 //!
 //! # A save
 //!
@@ -32,6 +32,48 @@
 //!    a declared reference holds one, and what was written becomes what the database is known to hold.
 //!
 //! If any step fails the context is exactly as before, and can be saved again.
+//!
+//! # Changes from elsewhere
+//!
+//! * [`update`](Context::update) takes an entity that was read earlier and changed outside of any context, and writes
+//!   it whole; [`set_values`](Context::set_values) sets what a form or a JSON object mentions. Either way a version
+//!   that came along is checked by the save, so that what somebody else saved meanwhile is not overwritten unseen.
+//! * `ctx[handle] = entity` replaces an entity. Its key and its version have to be those of the tracked one, or the
+//!   save refuses it; an added entity keeps the key it was given if the new one has none.
+//! * [`reload`](Context::reload) takes the row as it is now, [`reset`](Context::reset) goes back to what was read.
+//!
+//! # Conflicts
+//!
+//! A save that lost a race changes nothing, and its error has the original, current and database values. One call says
+//! what is to become of it: [`client_wins`](Context::client_wins), [`store_wins`](Context::store_wins),
+//! [`merge`](Context::merge), or [`merge_with`](Context::merge_with), which asks about what clashes. None of them
+//! asks the database. After it the save goes through, unless somebody wrote again meanwhile; so it stands in a loop:
+//!
+//! ```
+//! # use anabranch::prelude::*;
+//! # #[derive(Debug, Entity)]
+//! # struct Item { #[entity(id)] id: i64, name: String, price: i64, #[entity(version)] version: i64 }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> anabranch::error::Result<()> {
+//! # let db = Database::temporary().await?;
+//! # db.create_tables::<Item>().await?;
+//! # let mut ctx = db.context();
+//! # let tea = ctx.add(Item { id: 0, name: "tea".into(), price: 3, version: 0 });
+//! # ctx.save_changes().await?;
+//! # let mut other = db.context();
+//! # let same = other.find::<Item>(ctx[tea].id).await?.unwrap();
+//! # other[same].price = 5;
+//! # other.save_changes().await?;
+//! ctx[tea].name = "green tea".into(); // while somebody else changes the price
+//! loop {
+//!     match ctx.save_changes().await {
+//!         Err(error) if error.is_conflict() => ctx.merge(&error)?,
+//!         other => break other?,
+//!     };
+//! }
+//! assert_eq!((ctx[tea].name.as_str(), ctx[tea].price), ("green tea", 5));
+//! # Ok(()) }
+//! ```
 //!
 //! # Cancellation
 //!
@@ -47,7 +89,7 @@
 //! # What the database does by itself
 //!
 //! A tracked row that goes away by a cascade in the database stays in the context as it was; changing and saving it
-//! is a conflict then, of a row that is gone. Two rows that swap a unique value in one save get the database's `Unique`.
+//! is a conflict then, of a row that is gone; `reload` finds out. Two rows that swap a unique value in one save get the database's `Unique`.
 //!
 //! # Inside a transaction
 //!

@@ -177,7 +177,37 @@ async fn the_debug_view_shows_no_values_unless_asked() {
     "]]
     .assert_eq(&view.to_string());
     assert_eq!(format!("{view:?}"), view.to_string());
-    expect![[r#""#]].assert_eq(&view.with_values().to_string());
+    expect![[r#"
+        6 tracked, 5 to save
+        Customer#1 Added, temporary key
+            id: (temporary key)
+            name: "Ada"
+            photo: NULL
+        Order#2 Modified: customer_id, item_name
+            id: x'00000000000000000000000000000007'
+            customer_id: 5 -> (temporary key)
+            item_name: "tea" -> "green tea"
+            price: 1.5
+            version: 3
+        Customer#3 Unchanged
+            id: 5
+            name: "bob"
+            photo: NULL
+        Customer#4 Deleted
+            id: 6
+            name: "cy"
+            photo: NULL
+        Customer#5 Modified: name, photo
+            id: 8
+            name: (not read) -> "long long long long long long long long "... (100 bytes)
+            photo: (not read) -> x'07070707070707070707070707070707070707070707070707070707070707070707070707070707'... (100 bytes)
+        Order#6 Added
+            id: x'00000000000000000000000000000007'
+            customer_id: -9223090561878065153
+            item_name: "ca\"ke"
+            price: (cannot be stored)
+            version: 3
+    "#]].assert_eq(&view.with_values().to_string());
 }
 
 #[tokio::test]

@@ -1,10 +1,9 @@
 //! Entities against their rows: read again, looked at, reset, written whole.
 
+use std::pin::pin;
+
 use anabranch::prelude::*;
-use anabranch_tests::{
-    Mode, execute,
-    note::{Note, note, notes},
-};
+use anabranch_tests::{Mode, execute, until};
 use futures_util::FutureExt;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
@@ -198,22 +197,40 @@ async fn a_reset_entity_is_not_saved() {
     assert_eq!((ctx[pot].name.as_str(), ctx[pot].price), ("pot", 5));
 }
 
-/// The save is dropped while it waits for the writer, and withdrawn: what was marked and reset since is what is saved.
+/// The save is dropped after it was committed and before it was answered: calls that do not wait know by then.
 #[tokio::test]
-async fn what_is_done_while_a_dropped_save_is_not_answered_is_kept() {
-    let db = notes(Mode::Inline).await;
+async fn a_dropped_save_that_was_committed_is_settled_before_anything_else() {
+    let db = shop(Mode::Threaded).await;
     let mut ctx = db.context();
-    let (a, b) = (ctx.add(note("a")), ctx.add(note("b")));
-    ctx.save_changes().await.unwrap();
-    ctx[a].text = "a2".to_owned();
-    ctx.remove(b);
+    let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+    let lid = ctx.find::<Item>(2).await.unwrap().unwrap();
+    ctx[pot].name = "kettle".to_owned();
+    ctx.remove(lid);
+    {
+        let mut save = pin!(ctx.save_changes());
+        assert!(save.as_mut().now_or_never().is_none());
+        until("the save is committed", async || {
+            Item::query().count(&db).await.unwrap() == 1
+        })
+        .await;
+    }
+    assert!(!ctx.reload(lid).await.unwrap());
+    assert_eq!(ctx.entry(lid).state(), EntityState::Detached);
+    assert!(ctx.reset(pot), "to what was saved");
+    assert_eq!((ctx[pot].name.as_str(), ctx[pot].version), ("kettle", 2));
+    assert!(!ctx.has_changes());
+}
+
+/// A save that was dropped while it waited in the queue is known to be withdrawn.
+#[tokio::test]
+async fn a_removal_whose_save_was_withdrawn_is_reset() {
+    let db = shop(Mode::Inline).await;
+    let mut ctx = db.context();
+    let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+    ctx.remove(pot);
     let held = db.begin().await.unwrap();
     assert!(ctx.save_changes().now_or_never().is_none());
-    assert!(!ctx.reset(b), "its row may be gone");
-    assert!(ctx.reset(a));
+    assert!(ctx.reset(pot));
     held.rollback().await.unwrap();
-    assert!(ctx.reload(b).await.unwrap(), "it settles first");
-    assert!(!ctx.has_changes(), "{:?}", ctx.debug_view());
-    let texts: Vec<_> = Note::query().all(&db).await.unwrap();
-    assert_eq!(texts, [ctx[a].clone(), ctx[b].clone()]);
+    assert_eq!(ctx.save_changes().await.unwrap().deleted, 0);
 }

@@ -1,32 +1,4 @@
 //! Conflicts resolved: each in one call that asks nobody, since the error carries the database's values.
-//!
-//! After each of these `save_changes` goes through, unless somebody wrote again meanwhile; so it stands in a loop:
-//!
-//! ```
-//! # use anabranch::prelude::*;
-//! # #[derive(Debug, Entity)]
-//! # struct Item { #[entity(id)] id: i64, name: String, price: i64, #[entity(version)] version: i64 }
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> anabranch::error::Result<()> {
-//! # let db = Database::temporary().await?;
-//! # db.create_tables::<Item>().await?;
-//! # let mut ctx = db.context();
-//! # let tea = ctx.add(Item { id: 0, name: "tea".into(), price: 3, version: 0 });
-//! # ctx.save_changes().await?;
-//! # let mut other = db.context();
-//! # let same = other.find::<Item>(ctx[tea].id).await?.unwrap();
-//! # other[same].price = 5;
-//! # other.save_changes().await?;
-//! ctx[tea].name = "green tea".into(); // while somebody else changes the price
-//! loop {
-//!     match ctx.save_changes().await {
-//!         Err(error) if error.is_conflict() => ctx.merge(&error)?,
-//!         other => break other?,
-//!     };
-//! }
-//! assert_eq!((ctx[tea].name.as_str(), ctx[tea].price), ("green tea", 5));
-//! # Ok(()) }
-//! ```
 
 use crate::{
     context::{Clash, Context, Winner},

@@ -4,7 +4,8 @@ use crate::{
     entity::samples::Customer,
     error::{Conflict, Error, ErrorKind},
     tracker::{
-        Changed, EntityState, Tracked, Tracker, Winner,
+        Changed, EntityState, Ledger, LedgerEntry, TemporaryKeys, Tracked, Tracker, Winner,
+        Written,
         tests::{state, tracked},
     },
     value::Value,
@@ -213,6 +214,30 @@ fn what_cannot_be_resolved_is_refused_and_changes_nothing() {
         );
         assert_eq!(tracker.get(ada).unwrap().version, 3);
     }
+}
+
+#[test]
+fn what_a_later_plan_may_have_written_is_not_resolved() {
+    let (mut tracker, ada) = renamed();
+    let error = lost(&tracker, ada, Some(row("A.", None)));
+    let ledger = Ledger {
+        entries: vec![LedgerEntry {
+            place: ada.place,
+            written: Written::Updated {
+                version: Some(4),
+                updated_at: None,
+            },
+        }],
+        keys: TemporaryKeys::default(),
+        now: None,
+    };
+    tracker.depart(&ledger);
+    for resolve in [Tracker::client_wins, Tracker::store_wins, Tracker::merge] {
+        let refused = resolve(&mut tracker, &error).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
+    }
+    tracker.refuse(&ledger);
+    tracker.client_wins(&error).unwrap();
 }
 
 #[test]
