@@ -65,11 +65,11 @@
 //! # other[same].price = 5;
 //! # other.save_changes().await?;
 //! ctx[tea].name = "green tea".into(); // while somebody else changes the price
-//! loop {
-//!     match ctx.save_changes().await {
-//!         Err(error) if error.is_conflict() => ctx.merge(&error)?,
-//!         other => break other?,
-//!     };
+//! while let Err(error) = ctx.save_changes().await {
+//!     if !error.is_conflict() {
+//!         return Err(error);
+//!     }
+//!     ctx.merge(&error)?;
 //! }
 //! assert_eq!((ctx[tea].name.as_str(), ctx[tea].price), ("green tea", 5));
 //! # Ok(()) }

@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::{
     entity::Entity,
-    error::{Error, ErrorKind, Result},
+    error::Result,
     tracker::{
         Place, Record, Tracked, Tracker,
         record::{Life, snapshot},
@@ -21,10 +21,7 @@ impl Tracker {
         if is_unset::<E>(&entity.key()) {
             return Ok(self.add(entity));
         }
-        let handle = self.attach(entity).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyTracked => in_place_of(error),
-            _ => error,
-        })?;
+        let handle = self.attach(entity)?;
         if let Some(record) = (self.set_of(handle)).and_then(|set| set.record_mut(handle.place)) {
             let mut original = snapshot(&record.entity);
             for (column, value) in original.iter_mut().enumerate() {
@@ -112,14 +109,4 @@ impl<E: Entity> Record<E> {
 /// Whether a key is still to be given.
 fn is_unset<E: Entity>(key: &E::Key) -> bool {
     E::TABLE.key_origin != KeyOrigin::Application && key.is_unset()
-}
-
-fn in_place_of(error: Error) -> Error {
-    let message = "an entity with this key is tracked by the context already: use set_values on it, or detach it first";
-    let told = Error::new(ErrorKind::AlreadyTracked, message);
-    let told = match error.table() {
-        Some(table) => told.with_table(table.to_owned()),
-        None => told,
-    };
-    told.with_key(error.key().to_vec())
 }

@@ -263,7 +263,7 @@ impl<E: Entity> EntitySet<E> {
 pub(crate) fn already_tracked<E: Entity>(key: &E::Key) -> Error {
     let error = Error::new(
         ErrorKind::AlreadyTracked,
-        "an entity with this key is tracked by the context already: find it there, or detach it first",
+        "an entity with this key is tracked by the context already: find it there and change it (set_values), or detach it first",
     )
     .with_table(E::TABLE.name);
     match key.to_values() {
