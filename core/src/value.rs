@@ -21,7 +21,7 @@ pub use self::{
 };
 
 /// A JSON value, as a field is set from it.
-pub use serde_json::Value as JsonValue;
+pub type JsonValue = serde_json::Value;
 
 /// A value in one of SQLite's storage classes.
 #[derive(Debug, Clone, PartialEq, Default)]

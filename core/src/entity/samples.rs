@@ -245,6 +245,36 @@ static PROFILES: TableDef = table::<i64>(
     ],
 );
 
+/// Somebody's address, as if it were embedded.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Place {
+    pub(crate) id: i64,
+    pub(crate) city: Option<String>,
+    pub(crate) latitude: Option<f64>,
+    pub(crate) floor: i64,
+}
+
+entity!(Place, PLACES, i64, 0 id, 1 city, 2 latitude, 3 floor);
+
+static PLACES: TableDef = table::<i64>(
+    "places",
+    "Place",
+    &[
+        column("id", Storage::Integer),
+        ColumnDef {
+            field: "address.city",
+            nullable: true,
+            ..column("address_city", Storage::Text)
+        },
+        ColumnDef {
+            field: "address.point.latitude",
+            nullable: true,
+            ..column("latitude", Storage::Real)
+        },
+        column("floor", Storage::Integer),
+    ],
+);
+
 const fn table<K: KeyColumn>(
     name: &'static str,
     entity: &'static str,

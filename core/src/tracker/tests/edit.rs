@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    entity::samples::{Customer, Order, Page},
+    entity::samples::{Customer, Order, Page, Place},
     error::ErrorKind,
     sql::Receipt,
     tracker::{
@@ -293,4 +293,41 @@ fn values_are_set_in_what_is_added_and_not_in_what_is_removed_or_gone() {
         assert_eq!(error.kind(), ErrorKind::Refused);
         tracker.detach(tea);
     }
+}
+
+#[test]
+fn what_is_embedded_is_set_from_nested_objects() {
+    let mut tracker = Tracker::new();
+    let place = tracker.add(Place::default());
+    let values = json!({ "address": { "city": "Delft", "point": { "latitude": 52 } }, "floor": 1 });
+    tracker.set_values(place, &values).unwrap();
+    let expected = Place {
+        id: tracker.get(place).unwrap().id,
+        city: Some("Delft".to_owned()),
+        latitude: Some(52.0),
+        floor: 1,
+    };
+    assert_eq!(tracker.get(place), Some(&expected));
+    for (values, column) in [
+        (json!({ "address": { "town": "x" } }), "address.town"),
+        (json!({ "address": { "city": 1 } }), "address_city"),
+        (json!({ "address": "x" }), "address"),
+        (json!({ "floor": { "city": 1 } }), "floor"),
+        (json!({ "addres": { "city": "x" } }), "addres"),
+    ] {
+        let error = tracker.set_values(place, &values).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.column()),
+            (ErrorKind::Value, Some(column))
+        );
+        assert_eq!(tracker.get(place), Some(&expected));
+    }
+    tracker
+        .set_values(place, &json!({ "address": null }))
+        .unwrap();
+    let emptied = tracker.get(place).unwrap();
+    assert_eq!(
+        (&emptied.city, emptied.latitude, emptied.floor),
+        (&None, None, 1)
+    );
 }
