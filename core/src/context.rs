@@ -17,8 +17,8 @@
 //!    │◀────────────── Deleted ◀── remove ──── (from Unchanged or Modified)
 //! ```
 //!
-//! [`EntityState::Modified`] is not a decision but a finding: some column differs from what was read. `detach`
-//! and `clear` lead from any state to [`EntityState::Detached`].
+//! [`EntityState::Modified`] is not a decision but a finding: some column differs from what was read (or was marked to
+//! be written all the same). `reset` and `reload` lead back to Unchanged; `detach` and `clear` lead from any state to [`EntityState::Detached`].
 //!
 //! # A save
 //!
@@ -32,6 +32,48 @@
 //!    a declared reference holds one, and what was written becomes what the database is known to hold.
 //!
 //! If any step fails the context is exactly as before, and can be saved again.
+//!
+//! # Changes from elsewhere
+//!
+//! * [`update`](Context::update) takes an entity that was read earlier and changed outside of any context, and writes
+//!   it whole; [`set_values`](Context::set_values) sets what a form or a JSON object mentions. Either way a version
+//!   that came along is checked by the save, so that what somebody else saved meanwhile is not overwritten unseen.
+//! * `ctx[handle] = entity` replaces an entity. Its key and its version have to be those of the tracked one, or the
+//!   save refuses it; an added entity keeps the key it was given if the new one has none.
+//! * [`reload`](Context::reload) takes the row as it is now, [`reset`](Context::reset) goes back to what was read.
+//!
+//! # Conflicts
+//!
+//! A save that lost a race changes nothing, and its error has the original, current and database values. One call says
+//! what is to become of it: [`client_wins`](Context::client_wins), [`store_wins`](Context::store_wins),
+//! [`merge`](Context::merge), or [`merge_with`](Context::merge_with), which asks about what clashes. None of them
+//! asks the database. After it the save goes through, unless somebody wrote again meanwhile; so it stands in a loop:
+//!
+//! ```
+//! # use anabranch::prelude::*;
+//! # #[derive(Debug, Entity)]
+//! # struct Item { #[entity(id)] id: i64, name: String, price: i64, #[entity(version)] version: i64 }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> anabranch::error::Result<()> {
+//! # let db = Database::temporary().await?;
+//! # db.create_tables::<Item>().await?;
+//! # let mut ctx = db.context();
+//! # let tea = ctx.add(Item { id: 0, name: "tea".into(), price: 3, version: 0 });
+//! # ctx.save_changes().await?;
+//! # let mut other = db.context();
+//! # let same = other.find::<Item>(ctx[tea].id).await?.unwrap();
+//! # other[same].price = 5;
+//! # other.save_changes().await?;
+//! ctx[tea].name = "green tea".into(); // while somebody else changes the price
+//! while let Err(error) = ctx.save_changes().await {
+//!     if !error.is_conflict() {
+//!         return Err(error);
+//!     }
+//!     ctx.merge(&error)?;
+//! }
+//! assert_eq!((ctx[tea].name.as_str(), ctx[tea].price), ("green tea", 5));
+//! # Ok(()) }
+//! ```
 //!
 //! # Cancellation
 //!
@@ -59,7 +101,7 @@
 //! A removed entity whose row may have gone with another of the same save, on a circle of cascades, counts as deleted
 //! when there is no row. An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next save is refused, with
 //! kind `ForeignKey`. What other contexts, raw SQL or triggers do to tracked rows is not seen: saving a change of a row
-//! that is gone is a conflict. Two rows that swap a unique value in one save get the database's `Unique`.
+//! that is gone is a conflict; `reload` finds out. Two rows that swap a unique value in one save get the database's `Unique`.
 //!
 //! # Inside a transaction
 //!
@@ -75,12 +117,16 @@
 //! by `find` or `save_changes`, and as well by one that does not wait, such as `add` or `ctx[handle].field = value`.
 
 mod access;
+mod debug_view;
+mod edit;
 mod entry;
 mod graph;
 mod hooks;
 mod interceptor;
 mod later;
 mod load;
+mod reload;
+mod resolve;
 mod save;
 mod save_token;
 mod sever;
@@ -99,12 +145,13 @@ use crate::{
 
 pub(crate) use self::interceptor::Interceptors;
 pub use self::{
+    debug_view::DebugView,
     entry::Entry,
     graph::Graph,
     interceptor::{ChangeKind, Interceptor, NewlyTracked, SavedChange},
     save_token::{SaveToken, SavedAt},
 };
-pub use crate::tracker::{EntityState, Tracked};
+pub use crate::tracker::{AnyEntry, Clash, ColumnEntry, EntityState, Tracked, Winner};
 
 /// A unit of work: tracks entities, and saves what changed in one transaction. See the [module](self).
 pub struct Context<'t> {
@@ -198,10 +245,7 @@ impl<'t> Context<'t> {
     /// changes; one that was removed here is left out.
     pub(crate) async fn load_read<E: Entity>(&mut self, read: Read<E>) -> Result<Vec<Tracked<E>>> {
         self.settle_abandoned().await?;
-        let entities = match &mut self.source {
-            Source::Engine(engine) => engine.read(read).await?,
-            Source::Transaction(transaction) => (&mut **transaction).read(read).await?,
-        };
+        let entities = self.read(read).await?;
         if self.is_accepted_later() {
             // Rows of its transaction may have become visible meanwhile: they are those that are tracked here.
             self.settle_abandoned().await?;
@@ -215,6 +259,13 @@ impl<'t> Context<'t> {
             Some(handle)
         });
         Ok(tracked.collect())
+    }
+
+    async fn read<E: Entity>(&mut self, read: Read<E>) -> Result<Vec<E>> {
+        match &mut self.source {
+            Source::Engine(engine) => engine.read(read).await,
+            Source::Transaction(transaction) => (&mut **transaction).read(read).await,
+        }
     }
 }
 

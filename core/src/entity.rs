@@ -25,7 +25,7 @@ pub use self::{
 
 use crate::{
     error::{Conflict, Error, ErrorKind},
-    value::{PrimaryKey, Row, Value, ValueError, ValueRef},
+    value::{JsonValue, PrimaryKey, Row, Value, ValueError, ValueRef},
 };
 
 /// A struct that is kept in a table of its own. Derive it; do not write it by hand.
@@ -59,6 +59,13 @@ pub trait Entity: Sized + Send + Sync + 'static {
     ///
     /// When the value does not fit the field.
     fn assign(&mut self, column: usize, value: ValueRef<'_>) -> Result<(), ValueError>;
+
+    /// The value to store in the column at `column` for a JSON value that its field is to be set from.
+    ///
+    /// # Errors
+    ///
+    /// When the JSON value does not fit the field, or SQLite could not keep it exactly.
+    fn encode_json(column: usize, json: &JsonValue) -> Result<Value, ValueError>;
 
     /// Reads an entity from a row that has all columns in the table's order.
     ///

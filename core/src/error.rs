@@ -77,7 +77,8 @@ pub enum ErrorKind {
     Check,
     /// Another constraint: a trigger's RAISE, or a value of the wrong type in a STRICT table.
     Constraint,
-    /// The row was changed or deleted since it was read. `conflicts()` has the original, current and database values.
+    /// The row was changed or deleted since it was read. `conflicts()` has the original, current and database values;
+    /// `client_wins`, `store_wins` and `merge` of the context resolve it.
     Conflict,
     /// A value that SQLite cannot keep exactly; the message names table and column. Nothing was written.
     Value,
@@ -169,6 +170,11 @@ pub struct Conflict {
     pub table: &'static str,
     /// Its key, a value for each column of it.
     pub key: Vec<Value>,
+    /// Whether the row was to be deleted.
+    pub deletes: bool,
+    /// The columns that were changed on both sides, to different values; what was not read counts as changed. Empty
+    /// where the row as a whole is at odds: it was to be deleted, or it is gone.
+    pub clashing: Vec<&'static str>,
     /// The columns' names, in the order of the values below.
     pub columns: Vec<&'static str>,
     /// The values as they were read.
@@ -215,19 +221,43 @@ impl Error {
         let message = match &conflicts[..] {
             [one] if one.database.is_none() => {
                 format!(
-                    "{} was deleted by another save, or by a cascade: conflicts() has the values that were to be saved",
+                    "{} was deleted by another save, or by a cascade: conflicts() has the values that were to be saved; the context's client_wins inserts it again, store_wins forgets it",
                     one.entity
                 )
             }
             [one] => format!(
-                "{} was changed by another save: conflicts() has the original, current and database values; load it anew in a fresh context and apply the change again",
+                "{} was changed by another save: conflicts() has the original, current and database values; resolve it with the context's client_wins, store_wins or merge, and save again",
                 one.entity
             ),
             more => format!(
-                "{} entities were changed by other saves: see conflicts()",
+                "{} entities were changed by other saves: see conflicts(), and resolve them with the context's client_wins, store_wins or merge",
                 more.len()
             ),
         };
+        Self::of_conflicts(conflicts, message)
+    }
+
+    /// A merge found these entities at odds.
+    #[must_use]
+    pub(crate) fn unmerged(conflicts: Vec<Conflict>) -> Self {
+        let columns: Vec<_> = (conflicts.iter())
+            .flat_map(|conflict| conflict.clashing.iter().copied())
+            .collect();
+        let message = "changed here and by another save, to different values: decide with merge_with, or take one side with client_wins or store_wins";
+        match (&columns[..], &conflicts[..]) {
+            ([], _) => Self::of_conflicts(
+                conflicts,
+                "changed on one side and deleted on the other: decide with merge_with, or take one side with client_wins or store_wins",
+            ),
+            (columns, [_]) => {
+                let columns = columns.join(", ");
+                Self::of_conflicts(conflicts, message).with_column(columns)
+            }
+            _ => Self::of_conflicts(conflicts, message),
+        }
+    }
+
+    fn of_conflicts(conflicts: Vec<Conflict>, message: impl Into<Cow<'static, str>>) -> Self {
         let first = conflicts.first();
         let table = first.map(|conflict| conflict.table);
         let key = first.map(|conflict| conflict.key.clone());

@@ -90,10 +90,9 @@
 //! assert!(error.is_conflict());
 //! let lost = &error.conflicts()[0]; // the original, the current and the database's values
 //! let theirs: Order = lost.database_as()?.expect("it is still there");
-//! // Saving again would meet the same conflict. Go on from what is there now, and change that:
-//! ctx.detach(tea);
-//! let tea = ctx.attach(theirs)?;
-//! ctx[tea].item = "black tea".into();
+//! assert_eq!(theirs.item, "coffee");
+//! // Saving again would meet the same conflict: say whose values are taken. There is `store_wins`, and `merge`, too.
+//! ctx.client_wins(&error)?;
 //! ctx.save_changes().await?;
 //! # Ok(()) }
 //! ```

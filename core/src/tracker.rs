@@ -19,8 +19,13 @@ mod erased;
 mod handle;
 mod ledger;
 mod record;
+mod refresh;
+mod reset;
+mod resolution;
 mod set;
+mod set_values;
 mod temporary;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +43,12 @@ pub(crate) use self::{
     record::Record,
     temporary::{TemporaryKey, TemporaryKeys, is_temporary, was_given},
 };
-pub use self::{handle::Tracked, record::EntityState};
+pub use self::{
+    handle::Tracked,
+    record::EntityState,
+    resolution::{Clash, Winner},
+    view::{AnyEntry, ColumnEntry},
+};
 
 use crate::{
     entity::{Entity, TableDef},

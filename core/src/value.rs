@@ -24,6 +24,7 @@
 //! | an `Option` of these | the same, or NULL |
 
 mod calendar;
+mod from_json;
 mod json;
 mod key;
 mod padded;
@@ -33,7 +34,7 @@ mod text;
 
 use std::{borrow::Cow, fmt};
 
-pub(crate) use self::text::check_text;
+pub(crate) use self::{json::to_json, text::check_text};
 
 pub use self::{
     json::Json,
@@ -41,6 +42,9 @@ pub use self::{
     padded::{Padded, PaddedNumber},
     scaled::{DecimalNumber, Scaled},
 };
+
+/// A JSON value, as a field is set from it.
+pub type JsonValue = serde_json::Value;
 
 /// A value in one of SQLite's storage classes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -121,6 +125,20 @@ impl ValueError {
     pub fn unexpected(expected: &str, found: ValueRef<'_>) -> Self {
         Self(format!("expected {expected}, found {}", found.class()).into())
     }
+
+    /// The same of a value that is not stored but was given.
+    fn given(self) -> Self {
+        let words = [
+            ("the stored value", "the value given"),
+            ("the stored integer", "the integer given"),
+            ("the stored number", "the number given"),
+            ("the stored text", "the text given"),
+        ];
+        match words.iter().find(|(stored, _)| self.0.contains(stored)) {
+            Some((stored, given)) => Self(self.0.replace(stored, given).into()),
+            None => self,
+        }
+    }
 }
 
 impl fmt::Display for ValueError {
@@ -162,6 +180,17 @@ pub trait ColumnType: Sized {
     ///
     /// When the stored value does not fit this type.
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError>;
+
+    /// Reads a JSON value with which a field is to be set: an integer, a number, a string or an array of bytes, as
+    /// the column stores it, unless the type says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// When the value does not fit this type.
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        let stored = from_json::stored(Self::STORAGE, json)?;
+        Self::decode(stored.as_ref()).map_err(ValueError::given)
+    }
 }
 
 /// A [`ColumnType`] other than `Option`: what an `Option` may hold.
@@ -190,6 +219,13 @@ impl<T: Scalar> ColumnType for Option<T> {
             ValueRef::Null => Ok(None),
             value => T::decode(value).map(Some),
         }
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        if json.is_null() {
+            return Ok(None);
+        }
+        T::from_json(json).map(Some)
     }
 }
 

@@ -47,6 +47,7 @@ fn expand(input: &DeriveInput, columns: &Columns, krate: &syn::Path) -> TokenStr
     let typed = columns.constants(krate, visibility);
     let encode = columns.encode(krate);
     let assign = columns.assign(krate);
+    let encode_json = columns.encode_json(krate);
     let decoded = columns.decoded(krate, Some(&quote!(first)));
     let items = quote! {
         #[automatically_derived]
@@ -62,6 +63,7 @@ fn expand(input: &DeriveInput, columns: &Columns, krate: &syn::Path) -> TokenStr
 
             #encode
             #assign
+            #encode_json
 
             // The parameter has a name that no field's type has.
             fn decode<__Row: #krate::value::Row + ?::core::marker::Sized>(

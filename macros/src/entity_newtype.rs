@@ -72,6 +72,10 @@ fn expand(
             quote!(#of::decode(value).map(Self)),
         )
     };
+    let from_json = wrapper.map_or_else(
+        || quote!(#of::from_json(json).map(Self)),
+        |_| quote!(#of::from_json(json).map(|wrapped| Self(wrapped.0))),
+    );
     let key = is_key.then(|| key(input, inner, krate));
     let text = is_text(inner).then(|| {
         quote! {
@@ -100,6 +104,12 @@ fn expand(
                 value: #krate::value::ValueRef<'_>,
             ) -> ::core::result::Result<Self, #krate::value::ValueError> {
                 #decoded
+            }
+
+            fn from_json(
+                json: &#krate::value::JsonValue,
+            ) -> ::core::result::Result<Self, #krate::value::ValueError> {
+                #from_json
             }
         }
 

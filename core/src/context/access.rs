@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use crate::{
-    context::{Context, Entry, Tracked},
+    context::{AnyEntry, Context, Entry, Tracked},
     entity::Entity,
     error::Result,
 };
@@ -80,6 +80,40 @@ impl Context<'_> {
     #[must_use]
     pub fn entry<E: Entity>(&self, handle: Tracked<E>) -> Entry<'_, E> {
         Entry::new(self.tracker.record(handle))
+    }
+
+    /// What the context knows of all its entities, whatever their type, in the order in which they came to be
+    /// tracked; those included that were removed and not yet saved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// let mut ctx = db.context();
+    /// let tea = ctx.attach(Item { id: 7, name: "tea".into() })?;
+    /// ctx[tea].name = "coffee".into();
+    /// for entry in ctx.entries() {
+    ///     for column in entry.modified_columns() {
+    ///         println!("{entry:?}: {} was {:?}", column.name, column.original);
+    ///     }
+    ///     assert_eq!(entry.handle::<Item>(), Some(tea));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn entries(&self) -> impl Iterator<Item = AnyEntry<'_>> {
+        self.tracker.entries().into_iter()
+    }
+
+    /// What the context knows of its entities of a type; unlike [`iter`](Self::iter) it has those too that were
+    /// removed and not yet saved.
+    pub fn entries_of<E: Entity>(&self) -> impl Iterator<Item = (Tracked<E>, Entry<'_, E>)> {
+        let records = self.tracker.records();
+        records.map(|(handle, record)| (handle, Entry::new(Some(record))))
     }
 
     /// Whether the next save has something to write. Only entities that were touched are looked at.

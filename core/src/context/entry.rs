@@ -6,6 +6,7 @@ use crate::{
     context::EntityState,
     entity::{Column, Entity},
     tracker::Record,
+    value::ColumnType,
 };
 
 /// What a context knows of one entity. It never panics: a stale handle has the state `Detached`.
@@ -36,7 +37,26 @@ impl<'a, E: Entity> Entry<'a, E> {
         self.record?.original()
     }
 
-    /// Whether a column differs from what was read. Always false of an added entity.
+    /// The value of a column as it was read or last saved; `None` if there is none (the entity is added or detached)
+    /// or it is not known (it was given to `update`).
+    #[must_use]
+    pub fn original_value<T: ColumnType>(&self, column: Column<E, T>) -> Option<T> {
+        let value = self.record?.original_value(column.index())?;
+        T::decode(value.as_ref()).ok()
+    }
+
+    /// The names of the columns that the next save updates: those that differ from what was read, or were marked.
+    /// None of an added entity, all of which is written.
+    #[must_use]
+    pub fn modified_columns(&self) -> Vec<&'static str> {
+        let columns = E::TABLE.columns.iter().enumerate();
+        columns
+            .filter(|(column, _)| self.record.is_some_and(|record| record.differs(*column)))
+            .map(|(_, definition)| definition.name)
+            .collect()
+    }
+
+    /// Whether a column differs from what was read, or was marked as modified. Always false of an added entity.
     #[must_use]
     pub fn is_modified<T>(&self, column: Column<E, T>) -> bool {
         self.record

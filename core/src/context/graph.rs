@@ -16,8 +16,16 @@ use crate::{
 #[must_use = "a graph is nothing until it is attached"]
 pub struct Graph<E> {
     entity: E,
-    adds: bool,
+    start: Start,
     children: Vec<Branch>,
+}
+
+/// What an entity of a graph is at first; one whose key is unset is added in any case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    Unchanged,
+    Modified,
+    Added,
 }
 
 /// A child, of whatever type, with those below it.
@@ -48,15 +56,24 @@ impl<E: Entity> Graph<E> {
     pub fn attach(entity: E) -> Self {
         Self {
             entity,
-            adds: false,
+            start: Start::Unchanged,
             children: Vec::new(),
+        }
+    }
+
+    /// An entity whose row is to be written as a whole, as [`Context::update`] has it, unless its key is unset: then it
+    /// is to be inserted.
+    pub fn update(entity: E) -> Self {
+        Self {
+            start: Start::Modified,
+            ..Self::attach(entity)
         }
     }
 
     /// An entity that is to be inserted, also when its key is set.
     pub fn add(entity: E) -> Self {
         Self {
-            adds: true,
+            start: Start::Added,
             ..Self::attach(entity)
         }
     }
@@ -183,11 +200,12 @@ impl Growth<'_, '_> {
     ) -> Result<Tracked<E>> {
         let Graph {
             mut entity,
-            adds,
+            start,
             children,
         } = graph;
         let key = entity.key();
-        let adds = adds || (key.is_unset() && E::TABLE.key_origin != KeyOrigin::Application);
+        let adds = start == Start::Added
+            || (key.is_unset() && E::TABLE.key_origin != KeyOrigin::Application);
         let link = above
             .map(|(column, parent)| link::<E>(column, parent))
             .transpose()?
@@ -199,10 +217,10 @@ impl Growth<'_, '_> {
             refer(&mut entity, column, key)?;
         }
         let tracker = &mut self.ctx.tracker;
-        let handle = if adds {
-            tracker.add_new(entity)?
-        } else {
-            tracker.attach(entity)?
+        let handle = match start {
+            _ if adds => tracker.add_new(entity)?,
+            Start::Modified => tracker.update(entity)?,
+            Start::Unchanged | Start::Added => tracker.attach(entity)?,
         };
         self.places.push(handle.place);
         for (column, key) in then {

@@ -2,7 +2,7 @@
 
 use crate::{
     entity::{Column, ColumnDef},
-    value::{Row, Value, ValueError, ValueRef},
+    value::{JsonValue, Row, Value, ValueError, ValueRef},
 };
 
 /// A struct whose fields are columns of the entity that has a field of it. Derive it with `EntityEmbed`.
@@ -28,6 +28,13 @@ pub trait Embedded: Sized + Send + Sync + 'static {
     ///
     /// When the value does not fit the field.
     fn assign(&mut self, column: usize, value: ValueRef<'_>) -> Result<(), ValueError>;
+
+    /// The value to store in the column at `column` of these when its field is given as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When the JSON value does not fit the field.
+    fn encode_json(column: usize, json: &JsonValue) -> Result<Value, ValueError>;
 
     /// Reads the struct from a row in which its columns begin at `first`.
     ///
@@ -60,7 +67,7 @@ impl<E, T: Embedded> Column<E, Option<T>> {
 pub mod optional {
     use crate::{
         entity::Embedded,
-        value::{Row, Value, ValueError, ValueRef},
+        value::{JsonValue, Row, Value, ValueError, ValueRef},
     };
 
     /// NULL in every column stands for `None`.
@@ -80,6 +87,13 @@ pub mod optional {
                 "the embedded struct is None: it can only be set as a whole",
             )),
         }
+    }
+
+    pub fn encode_json<T: Embedded>(column: usize, json: &JsonValue) -> Result<Value, ValueError> {
+        if json.is_null() {
+            return Ok(Value::Null);
+        }
+        T::encode_json(column, json)
     }
 
     pub fn decode<T: Embedded, R: Row + ?Sized>(

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     entity::{ColumnDef, CommitSeq, Entity, ForeignKeyAction, Reference, TableDef},
-    value::{ColumnType, KeyColumn, Row, Storage, Value, ValueError, ValueRef},
+    value::{ColumnType, JsonValue, KeyColumn, Row, Storage, Value, ValueError, ValueRef},
 };
 
 macro_rules! entity {
@@ -34,6 +34,20 @@ macro_rules! entity {
                     _ => return Err(ValueError::new("no such column")),
                 }
                 Ok(())
+            }
+
+            fn encode_json(column: usize, json: &JsonValue) -> Result<Value, ValueError> {
+                // The field says of which type it is.
+                fn encoded<E, T: ColumnType>(
+                    json: &JsonValue,
+                    _field: fn(&E) -> &T,
+                ) -> Result<Value, ValueError> {
+                    T::from_json(json)?.encode()
+                }
+                match column {
+                    $($index => encoded(json, |entity: &Self| &entity.$field),)*
+                    _ => Err(ValueError::new("no such column")),
+                }
             }
 
             fn decode<R: Row + ?Sized>(row: &R) -> Result<Self, (usize, ValueError)> {
@@ -228,6 +242,36 @@ static PROFILES: TableDef = table::<i64>(
     &[
         references("id", Storage::Integer, || &CUSTOMERS),
         column("bio", Storage::Text),
+    ],
+);
+
+/// Somebody's address, as if it were embedded.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Place {
+    pub(crate) id: i64,
+    pub(crate) city: Option<String>,
+    pub(crate) latitude: Option<f64>,
+    pub(crate) floor: i64,
+}
+
+entity!(Place, PLACES, i64, 0 id, 1 city, 2 latitude, 3 floor);
+
+static PLACES: TableDef = table::<i64>(
+    "places",
+    "Place",
+    &[
+        column("id", Storage::Integer),
+        ColumnDef {
+            field: "address.city",
+            nullable: true,
+            ..column("address_city", Storage::Text)
+        },
+        ColumnDef {
+            field: "address.point.latitude",
+            nullable: true,
+            ..column("latitude", Storage::Real)
+        },
+        column("floor", Storage::Integer),
     ],
 );
 

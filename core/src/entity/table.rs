@@ -273,6 +273,18 @@ impl TableDef {
             .map(|(index, _)| index)
     }
 
+    /// Whether a column is the database's to write: the commit number, and what it computes.
+    #[must_use]
+    pub fn is_given(&self, column: usize) -> bool {
+        self.commit_seq == Some(column) || self.columns[column].generated.is_some()
+    }
+
+    /// Whether a column is not the application's to change: the key, the version, what the database writes.
+    #[must_use]
+    pub fn keeps(&self, column: usize) -> bool {
+        self.is_key(column) || self.version == Some(column) || self.is_given(column)
+    }
+
     /// Whether any column may hold large values.
     #[must_use]
     pub fn has_large_columns(&self) -> bool {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{
     entity::{Column, ColumnDef, Entity, TableDef},
     sql::fixture::Memory,
-    value::{ColumnType, KeyOrigin, Row, Storage, Value, ValueError, ValueRef},
+    value::{ColumnType, JsonValue, KeyOrigin, Row, Storage, Value, ValueError, ValueRef},
 };
 
 /// Its table and one of its columns have names that must be quoted.
@@ -79,6 +79,10 @@ impl Entity for Item {
         unreachable!("queries assign nothing")
     }
 
+    fn encode_json(_column: usize, _json: &JsonValue) -> Result<Value, ValueError> {
+        unreachable!("queries assign nothing")
+    }
+
     fn decode<R: Row + ?Sized>(row: &R) -> Result<Self, (usize, ValueError)> {
         Ok(Self {
             id: field(row, 0)?,
@@ -135,6 +139,10 @@ impl Entity for Photo {
     }
 
     fn assign(&mut self, _column: usize, _value: ValueRef<'_>) -> Result<(), ValueError> {
+        unreachable!("queries assign nothing")
+    }
+
+    fn encode_json(_column: usize, _json: &JsonValue) -> Result<Value, ValueError> {
         unreachable!("queries assign nothing")
     }
 

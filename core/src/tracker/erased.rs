@@ -6,7 +6,14 @@ use crate::{
     entity::{Entity, TableDef},
     error::{Conflict, Result},
     tracker::{
-        Changed, EntityState, LedgerEntry, Place, cascade::Broken, ledger::Given, set::EntitySet,
+        Changed, EntityState, LedgerEntry, Place, Record,
+        cascade::Broken,
+        handle::position,
+        ledger::Given,
+        record::Life,
+        resolution::{Comparison, Resolution},
+        set::EntitySet,
+        view::ErasedRecord,
     },
     value::{PrimaryKey, Value},
 };
@@ -27,6 +34,22 @@ pub(crate) trait ErasedSet: Any + Send + Sync {
     fn key(&self, place: Place) -> Option<Vec<Value>>;
     fn forget(&mut self, place: Place);
     fn follow(&mut self, broken: Broken<'_>) -> Vec<Vec<Value>>;
+    fn is_in_flight(&self, place: Place) -> bool;
+    fn stored(&self, key: &[Value]) -> Option<(u32, u64)>;
+    fn compare(&self, place: Place, row: &[Value]) -> Result<Comparison>;
+    fn check_resolution(
+        &self,
+        place: Place,
+        row: Option<&[Value]>,
+        resolution: &Resolution,
+    ) -> Result<()>;
+    fn resolve(
+        &mut self,
+        place: Place,
+        row: Option<&[Value]>,
+        resolution: Resolution,
+    ) -> Result<bool>;
+    fn records(&self) -> Vec<(u32, &dyn ErasedRecord)>;
 }
 
 impl<E: Entity> ErasedSet for EntitySet<E> {
@@ -74,7 +97,17 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
     fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict> {
         let record = self.record(place)?;
         let table = E::TABLE;
+        let deletes = record.life == Life::Removed;
+        // A row that does not fit the entity cannot be compared; resolving the conflict says so.
+        let comparison = match &database {
+            Some(row) if !deletes => record.compare(row).unwrap_or_default(),
+            _ => Comparison::default(),
+        };
         Some(Conflict {
+            deletes,
+            clashing: (comparison.clashing.into_iter())
+                .map(|column| table.columns[column].name)
+                .collect(),
             entity: table.entity,
             table: table.name,
             key: record.key.to_values().unwrap_or_default(),
@@ -94,5 +127,44 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
 
     fn follow(&mut self, broken: Broken<'_>) -> Vec<Vec<Value>> {
         Self::follow(self, broken)
+    }
+
+    fn is_in_flight(&self, place: Place) -> bool {
+        self.record(place).is_some_and(Record::is_in_flight)
+    }
+
+    fn stored(&self, key: &[Value]) -> Option<(u32, u64)> {
+        Self::stored(self, key)
+    }
+
+    fn compare(&self, place: Place, row: &[Value]) -> Result<Comparison> {
+        (self.record(place)).map_or_else(|| Ok(Comparison::default()), |record| record.compare(row))
+    }
+
+    fn check_resolution(
+        &self,
+        place: Place,
+        row: Option<&[Value]>,
+        resolution: &Resolution,
+    ) -> Result<()> {
+        Self::check_resolution(self, place, row, resolution)
+    }
+
+    fn resolve(
+        &mut self,
+        place: Place,
+        row: Option<&[Value]>,
+        resolution: Resolution,
+    ) -> Result<bool> {
+        Self::resolve(self, place, row, resolution)
+    }
+
+    fn records(&self) -> Vec<(u32, &dyn ErasedRecord)> {
+        (self.slots.iter().enumerate())
+            .filter_map(|(index, slot)| {
+                let record: &dyn ErasedRecord = slot.as_ref()?;
+                Some((position(index), record))
+            })
+            .collect()
     }
 }

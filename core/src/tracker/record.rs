@@ -43,6 +43,8 @@ pub(crate) struct Record<E: Entity> {
     pub(crate) life: Life,
     /// What the row holds; `None` while the entity itself tells.
     pub(crate) original: Option<Snapshot>,
+    /// The columns that the next save writes though they are equal; only beside a snapshot.
+    pub(crate) forced: Vec<usize>,
     pub(crate) flight: Option<Flight>,
 }
 
@@ -53,6 +55,8 @@ pub(crate) struct Flight {
     pub(crate) inserts: bool,
     /// What the plan wrote; `None` while the entity itself tells.
     pub(crate) written: Option<Snapshot>,
+    /// The columns that the plan writes though they are equal.
+    pub(crate) forced: Vec<usize>,
 }
 
 impl<E: Entity> Record<E> {
@@ -64,6 +68,7 @@ impl<E: Entity> Record<E> {
             key,
             life,
             original: None,
+            forced: Vec::new(),
             flight: None,
         }
     }
@@ -105,8 +110,11 @@ impl<E: Entity> Record<E> {
         let Some(original) = &self.original else {
             return false;
         };
-        if self.life == Life::New || is_given(E::TABLE, column) {
+        if self.life == Life::New || E::TABLE.is_given(column) {
             return false;
+        }
+        if self.is_forced(column) {
+            return true;
         }
         match (&original[column], self.entity.encode(column)) {
             (Some(before), Ok(now)) => *before != now,
@@ -168,11 +176,12 @@ impl<E: Entity> Record<E> {
         let table = E::TABLE;
         let mut columns = Vec::new();
         for (column, before) in original.iter().enumerate() {
-            if is_given(table, column) {
+            if table.is_given(column) {
                 continue;
             }
             let value = encode_column(&self.entity, column).map_err(|error| self.keyed(error))?;
-            if before.as_ref() == Some(&value) {
+            let equal = before.as_ref() == Some(&value);
+            if equal && !self.is_forced(column) {
                 continue;
             }
             if table.is_key(column) || table.version == Some(column) {
@@ -297,17 +306,12 @@ impl<E: Entity> Record<E> {
         }
     }
 
-    fn keyed(&self, error: Error) -> Error {
+    pub(in crate::tracker) fn keyed(&self, error: Error) -> Error {
         match self.key.to_values() {
             Ok(key) if !key.iter().any(is_temporary) => error.with_key(key),
             _ => error,
         }
     }
-}
-
-/// Whether a column is the database's to write: what the application sets there is passed over.
-fn is_given(table: &TableDef, column: usize) -> bool {
-    table.commit_seq == Some(column) || table.columns[column].generated.is_some()
 }
 
 /// The columns that the database computes.
@@ -332,7 +336,12 @@ fn unique_changes(
     original: &Snapshot,
     changes: &[ColumnChange],
 ) -> Vec<UniqueChange> {
-    let changed = |column: &usize| changes.iter().find(|change| change.column == *column);
+    // One that was only marked is written as it is.
+    let changed = |column: &usize| {
+        (changes.iter()).find(|change| {
+            change.column == *column && original[*column].as_ref() != Some(&change.value)
+        })
+    };
     let sets =
         (table.unique_keys()).filter(|set| set.iter().any(|column| changed(column).is_some()));
     let before = |column: &usize| original[*column].clone().unwrap_or_default();
@@ -379,7 +388,7 @@ fn kept(table: &'static TableDef, column: usize) -> Error {
         .with_column(table.columns[column].name)
 }
 
-fn snapshot<E: Entity>(entity: &E) -> Snapshot {
+pub(crate) fn snapshot<E: Entity>(entity: &E) -> Snapshot {
     (0..E::TABLE.columns.len())
         .map(|column| entity.encode(column).ok())
         .collect()

@@ -17,12 +17,12 @@ use crate::{
 /// The tracked entities of one type.
 #[derive(Debug)]
 pub(crate) struct EntitySet<E: Entity> {
-    slots: Vec<Option<Record<E>>>,
+    pub(in crate::tracker) slots: Vec<Option<Record<E>>>,
     free: Vec<u32>,
     /// New and stored entities by key.
-    live: HashMap<E::Key, u32>,
+    pub(in crate::tracker) live: HashMap<E::Key, u32>,
     /// Removed entities by key: the same key may be added again before the save.
-    removed: HashMap<E::Key, u32>,
+    pub(in crate::tracker) removed: HashMap<E::Key, u32>,
 }
 
 /// What came of a removal.
@@ -213,6 +213,7 @@ impl<E: Entity> EntitySet<E> {
             record.flight = Some(Flight {
                 inserts: record.life == Life::New,
                 written: None,
+                forced: mem::take(&mut record.forced),
             });
         }
     }
@@ -221,8 +222,11 @@ impl<E: Entity> EntitySet<E> {
         let Some(record) = self.record_mut(place) else {
             return;
         };
-        let flight = record.flight.take();
-        if record.life == Life::Removed && flight.is_some_and(|flight| flight.inserts) {
+        let Some(mut flight) = record.flight.take() else {
+            return;
+        };
+        record.forced.append(&mut flight.forced);
+        if record.life == Life::Removed && flight.inserts {
             drop(self.take(place));
         }
     }
@@ -264,7 +268,7 @@ impl<E: Entity> EntitySet<E> {
         }
     }
 
-    fn unlink(&mut self, key: &E::Key, life: Life, index: u32) {
+    pub(in crate::tracker) fn unlink(&mut self, key: &E::Key, life: Life, index: u32) {
         let keys = if life == Life::Removed {
             &mut self.removed
         } else {
@@ -280,7 +284,7 @@ impl<E: Entity> EntitySet<E> {
 pub(crate) fn already_tracked<E: Entity>(key: &E::Key) -> Error {
     let error = Error::new(
         ErrorKind::AlreadyTracked,
-        "an entity with this key is tracked by the context already: find it there, or detach it first",
+        "an entity with this key is tracked by the context already: find it there and change it (set_values), or detach it first",
     )
     .with_table(E::TABLE.name);
     match key.to_values() {

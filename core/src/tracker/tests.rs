@@ -1,5 +1,8 @@
 //! States, identity and detection, without a database.
 
+mod edit;
+mod resolution;
+
 use uuid::Uuid;
 
 use crate::{

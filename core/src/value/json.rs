@@ -4,7 +4,9 @@ mod sound;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef, scalar::decode_str};
+use crate::value::{
+    ColumnType, JsonValue, Scalar, Storage, Value, ValueError, ValueRef, scalar::decode_str,
+};
 
 /// Any serde type, stored as JSON text; the column type of a field with `#[entity(json)]`.
 ///
@@ -26,6 +28,13 @@ impl<T: Serialize> Json<T> {
             .map_err(|error| ValueError::new(format!("cannot be written as JSON: {error}")))?;
         Ok(Value::Text(text))
     }
+}
+
+/// Anything that serde can write, as JSON.
+pub(crate) fn to_json(values: &(impl Serialize + ?Sized)) -> Result<JsonValue, ValueError> {
+    sound::check(values)?;
+    serde_json::to_value(values)
+        .map_err(|error| ValueError::new(format!("cannot be written as JSON: {error}")))
 }
 
 impl<T: Serialize + DeserializeOwned> Scalar for Json<T> {}
@@ -51,6 +60,12 @@ impl<T: Serialize + DeserializeOwned> ColumnType for Json<T> {
                 ))
             })
     }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        // serde's own message would quote the value.
+        (serde_json::from_value(json.clone()).map(Self))
+            .map_err(|_| ValueError::new("the JSON given is not of this type"))
+    }
 }
 
 impl Scalar for serde_json::Value {}
@@ -65,5 +80,9 @@ impl ColumnType for serde_json::Value {
 
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
         Json::decode(value).map(|Json(value)| value)
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        Ok(json.clone())
     }
 }

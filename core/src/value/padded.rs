@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, str::FromStr};
 
-use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef, scalar::decode_str};
+use crate::value::{
+    ColumnType, JsonValue, Scalar, Storage, Value, ValueError, ValueRef, from_json::number,
+    scalar::decode_str,
+};
 
 /// A `u64` or `u128` as decimal text with leading zeros, of one width, so that it sorts and compares as the number;
 /// the column type of a field with `#[entity(padded)]`. It is no number to SQL: `sum` makes a REAL of it.
@@ -57,5 +60,14 @@ impl<T: PaddedNumber> ColumnType for Padded<T> {
                 T::WIDTH
             ))),
         }
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        number(
+            json,
+            "a whole number within the range of the field",
+            |text| text.parse().ok(),
+        )
+        .map(Self)
     }
 }

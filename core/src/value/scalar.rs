@@ -2,7 +2,10 @@
 
 use uuid::Uuid;
 
-use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef};
+use crate::value::{
+    ColumnType, JsonValue, Scalar, Storage, Value, ValueError, ValueRef,
+    from_json::{expected, parsed},
+};
 
 macro_rules! integer {
     ($($type:ty),*) => {$(
@@ -45,6 +48,10 @@ impl ColumnType for bool {
             ValueRef::Integer(_) => Err(ValueError::new("a bool is stored as 0 or 1")),
             other => Err(ValueError::unexpected("an integer", other)),
         }
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        json.as_bool().ok_or_else(|| expected("a bool", json))
     }
 }
 
@@ -153,5 +160,9 @@ impl ColumnType for Uuid {
             }
             other => Err(ValueError::unexpected("a blob of 16 bytes", other)),
         }
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        parsed(json, "a UUID", |text| Self::parse_str(text).ok())
     }
 }

@@ -5,7 +5,9 @@ mod bigdecimal;
 #[cfg(feature = "rust_decimal")]
 mod rust_decimal;
 
-use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef};
+use crate::value::{
+    ColumnType, JsonValue, Scalar, Storage, Value, ValueError, ValueRef, from_json::number,
+};
 
 /// A decimal number as an INTEGER of its smallest unit; the column type of a field with `#[entity(scale = 2)]`.
 ///
@@ -40,6 +42,9 @@ pub trait DecimalNumber: Sized {
         ValueError::new("the number has more digits after the point than the field's `scale`")
     }
 
+    /// The number that a text says, in decimal digits.
+    fn from_text(text: &str) -> Option<Self>;
+
     /// The number of units is beyond 64 bits.
     #[must_use]
     fn too_large() -> ValueError {
@@ -73,5 +78,9 @@ impl<T: DecimalNumber, const SCALE: u32> ColumnType for Scaled<T, SCALE> {
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
         let () = Self::IN_RANGE;
         i64::decode(value).map(|units| Self(T::from_units(units, SCALE)))
+    }
+
+    fn from_json(json: &JsonValue) -> Result<Self, ValueError> {
+        number(json, "a decimal number", T::from_text).map(Self)
     }
 }

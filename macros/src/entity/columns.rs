@@ -251,6 +251,46 @@ impl Columns {
         }
     }
 
+    /// `fn encode_json`.
+    pub(crate) fn encode_json(&self, krate: &Path) -> TokenStream {
+        let arms = self.arms(
+            |field| {
+                let column_type = field.column_type(krate);
+                let trait_of =
+                    quote_spanned!(at(&field.ty)=> <#column_type as #krate::value::ColumnType>);
+                quote! {
+                    match #trait_of::from_json(json) {
+                        ::core::result::Result::Ok(value) => #trait_of::encode(&value),
+                        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                    }
+                }
+            },
+            |_,
+             Embed {
+                 ty, is_optional, ..
+             },
+             first| {
+                let encode = if *is_optional {
+                    quote!(#krate::entity::optional::encode_json::<#ty>)
+                } else {
+                    quote!(<#ty as #krate::entity::Embedded>::encode_json)
+                };
+                quote!(#encode(column - #first, json))
+            },
+        );
+        quote! {
+            fn encode_json(
+                column: usize,
+                json: &#krate::value::JsonValue,
+            ) -> ::core::result::Result<#krate::value::Value, #krate::value::ValueError> {
+                match column {
+                    #arms
+                    _ => ::core::result::Result::Err(#krate::value::ValueError::new("there is no such column")),
+                }
+            }
+        }
+    }
+
     /// The fields of a struct expression that reads a row; `base` is added to positions.
     pub(crate) fn decoded(&self, krate: &Path, base: Option<&TokenStream>) -> TokenStream {
         let fields = self.fields.iter().enumerate().map(|(index, field)| {

@@ -25,6 +25,7 @@ impl Entity {
         let key = self.key_items();
         let encode = self.columns.encode(krate);
         let assign = self.columns.assign(krate);
+        let encode_json = self.columns.encode_json(krate);
         let decoded = self.columns.decoded(krate, None);
         let items = quote! {
             #[automatically_derived]
@@ -40,6 +41,7 @@ impl Entity {
                 #key
                 #encode
                 #assign
+                #encode_json
 
                 // The parameter has a name that no field's type has.
                 fn decode<__Row: #krate::value::Row + ?::core::marker::Sized>(

@@ -15,7 +15,7 @@ use crate::value::ValueError;
 const DEPTH: usize = 127;
 
 /// Refuses what would not come back as it was.
-pub(in crate::value) fn check<T: Serialize>(value: &T) -> Result<(), ValueError> {
+pub(in crate::value) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), ValueError> {
     value
         .serialize(Sound { depth: 0 })
         .map_err(|Unsound(error)| error)

@@ -25,4 +25,8 @@ impl DecimalNumber for BigDecimal {
     fn from_units(units: i64, scale: u32) -> Self {
         Self::new(units.into(), i64::from(scale))
     }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
 }

@@ -21,4 +21,10 @@ impl DecimalNumber for Decimal {
     fn from_units(units: i64, scale: u32) -> Self {
         Self::new(units, scale)
     }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::from_str_exact(text)
+            .or_else(|_| Self::from_scientific(text))
+            .ok()
+    }
 }

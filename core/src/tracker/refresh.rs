@@ -1,0 +1,112 @@
+//! Entities that come from elsewhere: detached ones that are to be written whole, and rows that were read again.
+
+use std::mem;
+
+use crate::{
+    entity::Entity,
+    error::Result,
+    tracker::{
+        Place, Record, Tracked, Tracker,
+        record::{Life, snapshot},
+        set::{EntitySet, already_tracked},
+    },
+    value::{KeyOrigin, PrimaryKey},
+};
+
+impl Tracker {
+    /// Starts to track an entity that is a row already, every column of which is to be written. One that has no key
+    /// yet is added.
+    pub(crate) fn update<E: Entity>(&mut self, entity: E) -> Result<Tracked<E>> {
+        let table = E::TABLE;
+        if is_unset::<E>(&entity.key()) {
+            return Ok(self.add(entity));
+        }
+        let handle = self.attach(entity)?;
+        if let Some(record) = (self.set_of(handle)).and_then(|set| set.record_mut(handle.place)) {
+            let mut original = snapshot(&record.entity);
+            for (column, value) in original.iter_mut().enumerate() {
+                if !table.keeps(column) && table.created_at != Some(column) {
+                    *value = None;
+                }
+            }
+            record.original = Some(original);
+            self.listed.push(handle.place);
+        }
+        Ok(handle)
+    }
+
+    /// The key under which the row of an entity is to be looked up, whatever the entity's own field says by now.
+    pub(crate) fn row_key<E: Entity>(&self, handle: Tracked<E>) -> Option<E::Key> {
+        let record = self.record(handle)?;
+        Some(match record.life {
+            Life::New if is_unset::<E>(&record.entity.key()) => record.key.clone(),
+            Life::New => record.entity.key(),
+            Life::Stored | Life::Removed => record.key.clone(),
+        })
+    }
+
+    /// Takes over the row of an entity as it was read just now: state `Unchanged`.
+    ///
+    /// # Errors
+    ///
+    /// Kind `AlreadyTracked` if another entity has its key.
+    pub(crate) fn refresh<E: Entity>(&mut self, handle: Tracked<E>, entity: E) -> Result<()> {
+        let Some(set) = self.set_of(handle) else {
+            return Ok(());
+        };
+        set.check_free(handle.place, &entity.key())?;
+        if set.refresh(handle.place, entity) {
+            self.listed.push(handle.place);
+        }
+        Ok(())
+    }
+
+    /// The row of an entity is gone: unless it is new, it is forgotten.
+    pub(crate) fn vanish<E: Entity>(&mut self, handle: Tracked<E>) {
+        if let Some(set) = self.set_of(handle)
+            && (set.record(handle.place)).is_some_and(|record| record.life != Life::New)
+        {
+            drop(set.take(handle.place));
+        }
+    }
+}
+
+impl<E: Entity> EntitySet<E> {
+    /// Whether no other live entity has this key.
+    pub(in crate::tracker) fn check_free(&self, place: Place, key: &E::Key) -> Result<()> {
+        match self.live.get(key) {
+            Some(index) if *index != place.index => Err(already_tracked::<E>(key)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes over a row. Whether the entity has to be listed now.
+    pub(in crate::tracker) fn refresh(&mut self, place: Place, entity: E) -> bool {
+        let Some(record) = self.record_mut(place) else {
+            return false;
+        };
+        let listed = record.is_listed();
+        let key = entity.key();
+        let before = mem::replace(&mut record.key, key.clone());
+        let life = mem::replace(&mut record.life, Life::Stored);
+        record.entity = entity;
+        record.original = None;
+        record.forced.clear();
+        let list = record.settle_list(listed);
+        self.unlink(&before, life, place.index);
+        self.live.insert(key, place.index);
+        list
+    }
+}
+
+impl<E: Entity> Record<E> {
+    /// Whether a plan that writes this entity is in flight.
+    pub(crate) const fn is_in_flight(&self) -> bool {
+        self.flight.is_some()
+    }
+}
+
+/// Whether a key is still to be given.
+fn is_unset<E: Entity>(key: &E::Key) -> bool {
+    E::TABLE.key_origin != KeyOrigin::Application && key.is_unset()
+}

@@ -1,0 +1,249 @@
+//! Lost races, resolved and saved again.
+
+use anabranch::{context::Winner, prelude::*};
+use anabranch_tests::{Mode, execute};
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Item {
+    #[entity(id)]
+    id: i64,
+    name: String,
+    price: i64,
+    weight: Option<f64>,
+    #[entity(version)]
+    version: i64,
+}
+
+fn item(name: &str) -> Item {
+    Item {
+        id: 0,
+        name: name.to_owned(),
+        price: 1,
+        weight: None,
+        version: 0,
+    }
+}
+
+async fn shop(mode: Mode) -> Database {
+    let db = mode.temporary().await;
+    db.create_tables::<Item>().await.unwrap();
+    let mut ctx = db.context();
+    ctx.add(item("pot"));
+    ctx.add(item("lid"));
+    ctx.save_changes().await.unwrap();
+    db
+}
+
+async fn stored(db: &Database, id: i64) -> Option<Item> {
+    Item::find(db, id).await.unwrap()
+}
+
+/// A context in which the name of item 1 is changed and item 2 removed, while others changed prices and versions.
+async fn lost(db: &Database) -> (Context<'static>, Tracked<Item>, Tracked<Item>, Error) {
+    let mut ctx = db.context();
+    let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+    let lid = ctx.find::<Item>(2).await.unwrap().unwrap();
+    ctx[pot].name = "kettle".to_owned();
+    ctx.remove(lid);
+    execute(db, "UPDATE item SET price = 9, version = 7").await;
+    let error = ctx.save_changes().await.unwrap_err();
+    assert_eq!(error.conflicts().len(), 2);
+    (ctx, pot, lid, error)
+}
+
+#[tokio::test]
+async fn the_client_wins_the_whole_entity_and_the_delete() {
+    for mode in Mode::ALL {
+        let db = shop(mode).await;
+        let (mut ctx, pot, lid, error) = lost(&db).await;
+        ctx.client_wins(&error).unwrap();
+        assert_eq!(ctx.entry(pot).modified_columns(), ["name", "price"]);
+        let saved = ctx.save_changes().await.unwrap();
+        assert_eq!((saved.updated, saved.deleted), (1, 1));
+        let row = stored(&db, 1).await.unwrap();
+        assert_eq!(
+            (row.name.as_str(), row.price, row.version),
+            ("kettle", 1, 8)
+        );
+        assert_eq!(ctx[pot], row);
+        assert_eq!(ctx.entry(lid).state(), EntityState::Detached);
+        assert_eq!(stored(&db, 2).await, None);
+    }
+}
+
+#[tokio::test]
+async fn the_store_wins_the_whole_entity_and_the_delete() {
+    let db = shop(Mode::Inline).await;
+    let (mut ctx, pot, lid, error) = lost(&db).await;
+    ctx.store_wins(&error).unwrap();
+    assert!(!ctx.has_changes());
+    assert_eq!(Some(&ctx[pot]), stored(&db, 1).await.as_ref());
+    assert_eq!(Some(&ctx[lid]), stored(&db, 2).await.as_ref());
+    ctx[lid].price = 10;
+    assert_eq!(ctx.save_changes().await.unwrap().updated, 1);
+}
+
+#[tokio::test]
+async fn a_merge_takes_both_sides_and_asks_about_the_rest() {
+    let db = shop(Mode::Inline).await;
+    let (mut ctx, pot, lid, error) = lost(&db).await;
+    let refused = ctx.merge(&error).unwrap_err();
+    assert_eq!(refused.conflicts().len(), 1, "the delete alone");
+    assert!(refused.conflicts()[0].deletes);
+    assert_eq!(
+        ctx.entry(pot).modified_columns(),
+        ["name"],
+        "nothing is changed"
+    );
+
+    ctx[pot].weight = Some(2.0);
+    execute(&db, "UPDATE item SET weight = 3 WHERE id = 1").await;
+    // The error knows nothing of that weight: the row is not as it was then, but its version is.
+    ctx.merge_with(&error, |clash| {
+        assert_eq!(clash.column(), None);
+        Winner::Store
+    })
+    .unwrap();
+    assert_eq!(ctx.entry(lid).state(), EntityState::Unchanged);
+    assert_eq!(ctx.save_changes().await.unwrap().updated, 1);
+    let row = stored(&db, 1).await.unwrap();
+    assert_eq!(
+        (row.name.as_str(), row.price, row.weight),
+        ("kettle", 9, Some(2.0))
+    );
+    assert_eq!(ctx[pot], row);
+}
+
+#[tokio::test]
+async fn clashing_columns_are_named_and_decided_one_by_one() {
+    let db = shop(Mode::Inline).await;
+    let mut ctx = db.context();
+    let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+    ctx[pot].name = "kettle".to_owned();
+    ctx[pot].price = 5;
+    ctx[pot].weight = Some(1.0);
+    execute(
+        &db,
+        "UPDATE item SET name = 'pan', price = 9, weight = 1.0, version = 7",
+    )
+    .await;
+    let error = ctx.save_changes().await.unwrap_err();
+    assert_eq!(error.conflicts()[0].clashing, ["name", "price"]);
+    let refused = ctx.merge(&error).unwrap_err();
+    assert!(refused.is_conflict());
+    assert_eq!(refused.column(), Some("name, price"));
+    ctx.merge_with(&refused, |clash| {
+        if clash.is(Item::NAME) {
+            Winner::Client
+        } else {
+            Winner::Store
+        }
+    })
+    .unwrap();
+    ctx.save_changes().await.unwrap();
+    let row = stored(&db, 1).await.unwrap();
+    assert_eq!(
+        (row.name.as_str(), row.price, row.weight),
+        ("kettle", 9, Some(1.0))
+    );
+}
+
+#[tokio::test]
+async fn rows_that_are_gone_come_back_or_are_forgotten() {
+    for mode in Mode::ALL {
+        for store in [false, true] {
+            let db = shop(mode).await;
+            let mut ctx = db.context();
+            let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+            let lid = ctx.find::<Item>(2).await.unwrap().unwrap();
+            ctx[pot].price = 5;
+            ctx.remove(lid);
+            execute(&db, "DELETE FROM item").await;
+            let error = ctx.save_changes().await.unwrap_err();
+            if store {
+                ctx.store_wins(&error).unwrap();
+                assert!(ctx.is_empty());
+            } else {
+                ctx.client_wins(&error).unwrap();
+                assert_eq!(ctx.entry(pot).state(), EntityState::Added);
+            }
+            assert_eq!(ctx.entry(lid).state(), EntityState::Detached);
+            let saved = ctx.save_changes().await.unwrap();
+            assert_eq!(saved.inserted, usize::from(!store));
+            assert_eq!(stored(&db, 1).await.as_ref(), ctx.get(pot));
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_that_write_in_turns_both_get_through() {
+    let db = shop(Mode::Inline).await;
+    let mut ctx = db.context();
+    let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+    ctx[pot].name = "kettle".to_owned();
+    let mut rounds = 0;
+    execute(
+        &db,
+        "UPDATE item SET price = price + 1, version = version + 1",
+    )
+    .await;
+    while let Err(error) = ctx.save_changes().await {
+        assert!(error.is_conflict(), "{error}");
+        ctx.merge(&error).unwrap();
+        rounds += 1;
+        if rounds < 4 {
+            execute(
+                &db,
+                "UPDATE item SET price = price + 1, version = version + 1",
+            )
+            .await;
+        }
+    }
+    let row = stored(&db, 1).await.unwrap();
+    assert_eq!((rounds, row.name.as_str(), row.price), (4, "kettle", 5));
+}
+
+#[tokio::test]
+async fn a_conflict_in_a_transaction_is_resolved_inside_of_it() {
+    let db = shop(Mode::Inline).await;
+    db.write(async |tx| {
+        let mut ctx = tx.context();
+        let pot = ctx.find::<Item>(1).await?.unwrap();
+        ctx[pot].name = "kettle".to_owned();
+        let raw = sqlx::query("UPDATE item SET price = 9, version = 7 WHERE id = 1");
+        raw.execute(ctx.transaction().unwrap()).await?;
+        let error = ctx.save_changes().await.unwrap_err();
+        ctx.merge(&error)?;
+        ctx.save_changes().await.map(drop)
+    })
+    .await
+    .unwrap();
+    let row = stored(&db, 1).await.unwrap();
+    assert_eq!(
+        (row.name.as_str(), row.price, row.version),
+        ("kettle", 9, 8)
+    );
+}
+
+#[tokio::test]
+async fn an_error_that_cannot_be_resolved_changes_nothing() {
+    let db = shop(Mode::Inline).await;
+    let (mut ctx, pot, lid, error) = lost(&db).await;
+    let other = Error::new(ErrorKind::Check, "a check failed");
+    assert_eq!(
+        ctx.client_wins(&other).unwrap_err().kind(),
+        ErrorKind::Refused
+    );
+    ctx.detach(lid);
+    for refused in [
+        ctx.client_wins(&error),
+        ctx.store_wins(&error),
+        ctx.merge(&error),
+        ctx.merge_with(&error, |_| Winner::Client),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Refused);
+    }
+    assert_eq!((ctx[pot].name.as_str(), ctx[pot].version), ("kettle", 1));
+    ctx.clear();
+    assert_eq!(ctx.merge(&error).unwrap_err().kind(), ErrorKind::Refused);
+}
