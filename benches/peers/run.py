@@ -221,15 +221,16 @@ def tables(results, peers):
     small("Longest operation, ms (median of the runs):", "max_us", 1000, concurrent)
     small("Peak resident memory of the timed part, MiB:", "max_rss_kb", 1024,
           ["save1", "bulk", "bulkwide", "burst", "scan"])
-    out.extend(["", "Spread of the rates over the runs, (max - min) / median, %:", "",
-                "| workload | sync | " + " | ".join(peers) + " |", "|---|---|" + "---:|" * len(peers)])
-    for w, s in keys:
-        cells = []
-        for p in peers:
-            rates = [r["ops_per_s"] for r in groups.get((w, s, p), [])]
-            middle = statistics.median(rates) if rates else 0
-            cells.append(f"{100 * (max(rates) - min(rates)) / middle:.0f}" if middle else "–")
-        out.append(f"| {w} | {s.upper()} | " + " | ".join(cells) + " |")
+    if any(len(group) > 1 for group in groups.values()):
+        out.extend(["", "Spread of the rates over the runs, (max - min) / median, %:", "",
+                    "| workload | sync | " + " | ".join(peers) + " |", "|---|---|" + "---:|" * len(peers)])
+        for w, s in keys:
+            cells = []
+            for p in peers:
+                rates = [r["ops_per_s"] for r in groups.get((w, s, p), [])]
+                middle = statistics.median(rates) if rates else 0
+                cells.append(f"{100 * (max(rates) - min(rates)) / middle:.0f}" if middle else "–")
+            out.append(f"| {w} | {s.upper()} | " + " | ".join(cells) + " |")
 
     troubles = []
     for w, s in keys:
