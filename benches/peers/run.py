@@ -41,7 +41,8 @@ def discover():
         binary = manifest.parent / peer["binary"] if "/" in peer["binary"] else TARGET / "release" / peer["binary"]
         for name, fmt in peer["variants"].items():
             found[name] = {"folder": manifest.parent, "binary": binary,
-                           "format": fmt, "crates": peer.get("crates", [])}
+                           "format": fmt, "crates": peer.get("crates", []),
+                           "only_when_named": name in peer.get("only_when_named", [])}
     order = ["anabranch", "anabranch-threaded", "rusqlite", "rusqlite-1w", "sqlx", "sea-orm", "diesel",
              "diesel-async", "toasty", "toasty-2w", "turso", "turso-mvcc"]
     rank = {name: i for i, name in enumerate(order)}
@@ -253,7 +254,7 @@ def tables(results, peers):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", help="comma-separated variants (default: all found)")
+    parser.add_argument("--peers", help="comma-separated variants (default: all but those that have to be named)")
     parser.add_argument("--workloads", help="comma-separated (default: all)")
     parser.add_argument("--sync", default="normal,full")
     parser.add_argument("--reps", type=int, default=3)
@@ -276,7 +277,7 @@ def main():
             names = args.peers.split(",")
         print(tables(results, names))
         return
-    names = args.peers.split(",") if args.peers else list(variants)
+    names = args.peers.split(",") if args.peers else [n for n in variants if not variants[n]["only_when_named"]]
     unknown = [n for n in names if n not in variants]
     if unknown:
         parser.error(f"unknown peers {unknown}; there are {list(variants)}")
