@@ -15,6 +15,10 @@ example:
 bench name="save":
     cargo run --release -p anabranch-benches -- {{name}}
 
+# This library beside every other one; see benches/peers/README.md
+peers *options:
+    benches/peers/run.py {{options}}
+
 # The long forms of the tests under load
 long:
     ANABRANCH_LONG=1 cargo test --workspace
