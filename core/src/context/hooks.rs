@@ -7,13 +7,13 @@ use std::{
 
 use crate::{
     context::{
-        ChangeKind, Context, EntityState, Interceptor, NewlyTracked, Saved, SavedChange, Tracked,
+        ChangeKind, Context, Interceptor, NewlyTracked, Saved, SavedChange, Tracked,
         interceptor::{ErasedInterceptor, Interceptors},
     },
     entity::Entity,
     error::{Error, ErrorKind, Result},
     sql::Receipt,
-    tracker::{Ledger, Written, is_temporary},
+    tracker::{Ledger, Written},
     value::Value,
 };
 
@@ -134,10 +134,7 @@ impl Context<'_> {
         let entity = NewlyTracked {
             entity: &record.entity,
             name: E::TABLE.entity,
-            state: match record.state() {
-                EntityState::Added => EntityState::Added,
-                _ => EntityState::Unchanged,
-            },
+            state: record.state(),
         };
         for interceptor in self.interceptors.iter() {
             interceptor.tracked(entity);
@@ -171,8 +168,7 @@ impl Context<'_> {
 pub(crate) fn with_given_keys(changes: &mut [SavedChange], ledger: &Ledger, receipt: &Receipt) {
     for value in changes.iter_mut().flat_map(|change| &mut change.key) {
         if let Value::Integer(key) = value
-            && is_temporary(&Value::Integer(*key))
-            && let Some(position) = ledger.keys.iter().position(|asked| asked.key == *key)
+            && let Some(position) = ledger.keys.find(*key)
             && let Some(given) = receipt.keys.get(position)
         {
             *key = *given;

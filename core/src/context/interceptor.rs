@@ -158,7 +158,7 @@ impl<'a> NewlyTracked<'a> {
         self.name
     }
 
-    /// `Added`, or `Unchanged` for one that is a row already.
+    /// `Added`; of one that is a row already `Unchanged`, or `Modified` if it is to be written as a whole.
     #[must_use]
     pub const fn state(self) -> EntityState {
         self.state

@@ -253,15 +253,14 @@ impl TableDef {
     pub fn key_source(&'static self, column: usize) -> Option<&'static Self> {
         let (mut table, mut column) = (self, column);
         for _ in 0..LONGEST_CHAIN {
-            let reference = table.foreign_keys().find_map(|foreign_key| {
+            if !table.refers(column) {
+                return (table.writer_key() == Some(column)).then_some(table);
+            }
+            (table, column) = table.foreign_keys().find_map(|foreign_key| {
                 let at = (foreign_key.columns.iter()).position(|member| *member == column)?;
                 let target = (foreign_key.reference.table)();
                 Some((target, *target.key.get(at)?))
-            });
-            match reference {
-                Some(next) => (table, column) = next,
-                None => return (table.writer_key() == Some(column)).then_some(table),
-            }
+            })?;
         }
         None
     }
@@ -291,7 +290,8 @@ impl TableDef {
         self.columns.iter().any(|column| column.large)
     }
 
-    fn refers(&self, column: usize) -> bool {
+    /// Whether a column is part of a foreign key.
+    pub(crate) fn refers(&self, column: usize) -> bool {
         self.columns[column].references.is_some()
             || (self.foreign_keys.iter()).any(|key| key.columns.contains(&column))
     }

@@ -285,11 +285,7 @@ impl<E: Entity> Record<E> {
     /// Replaces temporary keys in the columns that refer to other entities.
     pub(crate) fn replace_references(&mut self, given: &Given<'_>) {
         let table = E::TABLE;
-        for column in 0..table.columns.len() {
-            // Its own key is replaced when it is accepted itself.
-            if table.writer_key() == Some(column) {
-                continue;
-            }
+        for column in (0..table.columns.len()).filter(|column| table.refers(*column)) {
             let value = self.entity.encode(column).ok();
             if let Some(key) = value.and_then(|value| given.replacement(table, column, &value)) {
                 self.assign(column, key, None);

@@ -46,10 +46,16 @@ impl TemporaryKeys {
         }
     }
 
+    /// The position of the entity that holds this key.
+    pub(crate) fn find(&self, key: i64) -> Option<usize> {
+        let found = self.0.binary_search_by_key(&key, |temporary| temporary.key);
+        found.ok()
+    }
+
     /// The position of an entity of this table that holds this key.
     pub(crate) fn position(&self, table: &TableDef, key: i64) -> Option<usize> {
-        let found = self.0.binary_search_by_key(&key, |temporary| temporary.key);
-        found.ok().filter(|at| self.0[*at].table.name == table.name)
+        self.find(key)
+            .filter(|at| self.0[*at].table.name == table.name)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
