@@ -131,7 +131,7 @@ mod save;
 mod save_token;
 mod sever;
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use crate::{
     context::save::InFlight,
@@ -158,6 +158,8 @@ pub struct Context<'t> {
     source: Source<'t>,
     tracker: Tracker,
     in_flight: Option<InFlight>,
+    /// The serial numbers of what interceptors added for the save that is under way.
+    supplied: Range<u64>,
     /// A dropped save may or may not have been committed; the next call that can report it does.
     unknown: Option<Error>,
     interceptors: Interceptors,
@@ -206,6 +208,7 @@ impl<'t> Context<'t> {
         Self {
             source,
             tracker: Tracker::new(),
+            supplied: 0..0,
             in_flight: None,
             unknown: None,
             interceptors,

@@ -33,6 +33,7 @@ mod tests;
 use std::{
     any::{Any, TypeId},
     fmt,
+    ops::Range,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -115,6 +116,23 @@ impl Tracker {
         for place in places {
             self.sets[place.set()].forget(*place);
         }
+    }
+
+    /// The serial number of the entity that will be tracked next.
+    pub(crate) const fn next_serial(&self) -> u64 {
+        self.next_serial + 1
+    }
+
+    /// Forgets the new entities with these serial numbers.
+    pub(crate) fn withdraw(&mut self, serials: &Range<u64>) {
+        let Self { sets, listed, .. } = self;
+        listed.retain(|place| {
+            let withdrawn = serials.contains(&place.serial) && sets[place.set()].is_new(*place);
+            if withdrawn {
+                sets[place.set()].forget(*place);
+            }
+            !withdrawn
+        });
     }
 
     /// Starts to track an entity that is a row already, unless its key is tracked.

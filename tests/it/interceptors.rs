@@ -267,12 +267,13 @@ async fn a_save_within_a_save_is_refused() {
     assert_eq!(recorder.take(), ["saving 1", "failed Refused true"]);
 }
 
-/// Waits for ever, so that its save is dropped.
-struct Waits;
+/// Waits for ever the first time, so that its save is dropped.
+#[derive(Default)]
+struct Waits(AtomicBool);
 
 impl Interceptor for Waits {
     async fn saving(&self, ctx: &mut Context<'_>) -> Result<()> {
-        if ctx.len() == 1 {
+        if !self.0.swap(true, Ordering::Relaxed) {
             ctx.add(note("added while saving"));
             std::future::pending::<()>().await;
         }
@@ -284,11 +285,11 @@ impl Interceptor for Waits {
 async fn a_save_that_is_dropped_while_an_interceptor_waits_can_be_called_again() {
     let (db, recorder) = recorded(Mode::Inline).await;
     let mut ctx = db.context();
-    ctx.intercept(Waits);
+    ctx.intercept(Waits::default());
     ctx.add(note("one"));
     dropped_after_one_poll(ctx.save_changes()).await;
     recorder.take();
-    assert_eq!(ctx.save_changes().await.unwrap().inserted, 2);
+    assert_eq!(ctx.save_changes().await.unwrap().inserted, 1);
     assert_eq!(recorder.take().len(), 2, "saving and saved, no failed");
 }
 
@@ -382,4 +383,50 @@ async fn the_changes_of_a_detached_entity_are_told_with_its_key() {
         (&seen[0].key[..], seen[0].kind),
         (&[Value::Integer(1)][..], ChangeKind::Inserted)
     );
+}
+
+/// Adds a note for every save.
+struct Logs;
+
+impl Interceptor for Logs {
+    async fn saving(&self, ctx: &mut Context<'_>) -> Result<()> {
+        ctx.add(note("log"));
+        Ok(())
+    }
+}
+
+/// What `saving` added stayed in the context when the save failed, and each further try added it once more.
+#[tokio::test]
+async fn what_saving_adds_is_saved_once_however_often_the_save_is_tried() {
+    for mode in Mode::ALL {
+        let db = mode.temporary().await;
+        db.create_tables::<Note>().await.unwrap();
+        let mut ctx = db.context();
+        let first = ctx.add(note("kept"));
+        ctx.save_changes().await.unwrap();
+        ctx.intercept(Logs);
+        ctx[first].text = "changed".to_owned();
+
+        // Refused by the database, dropped while queued, and dropped while an interceptor waits.
+        let twin = ctx.add(Note {
+            id: ctx[first].id,
+            ..note("twin")
+        });
+        for _ in 0..2 {
+            assert!(ctx.save_changes().await.is_err());
+            assert_eq!(ctx.len(), 2, "{mode:?}");
+        }
+        ctx.detach(twin);
+        let tx = db.begin().await.unwrap();
+        dropped_after_one_poll(ctx.save_changes()).await;
+        tx.rollback().await.unwrap();
+        ctx.intercept(Waits::default());
+        dropped_after_one_poll(ctx.save_changes()).await;
+
+        let later = ctx.add(note("later"));
+        ctx.save_changes().await.unwrap();
+        assert_eq!(ctx[later].text, "later");
+        let logs = Note::query().filter(Note::TEXT.eq("log"));
+        assert_eq!(logs.count(&db).await.unwrap(), 1, "{mode:?}");
+    }
 }

@@ -18,18 +18,25 @@ use crate::{
 };
 
 /// A context while an interceptor has it. Dropped, also by a panic or with its future, the context may save again.
-struct Intercepted<'a, 't>(&'a mut Context<'t>);
+struct Intercepted<'a, 't> {
+    ctx: &'a mut Context<'t>,
+    /// Whether what is added now goes with the save.
+    supplies: bool,
+}
 
 impl<'a, 't> Intercepted<'a, 't> {
-    fn new(ctx: &'a mut Context<'t>) -> Self {
+    fn new(ctx: &'a mut Context<'t>, supplies: bool) -> Self {
         ctx.intercepted = true;
-        Self(ctx)
+        Self { ctx, supplies }
     }
 }
 
 impl Drop for Intercepted<'_, '_> {
     fn drop(&mut self) {
-        self.0.intercepted = false;
+        self.ctx.intercepted = false;
+        if self.supplies {
+            self.ctx.supplied.end = self.ctx.tracker.next_serial();
+        }
     }
 }
 
@@ -82,11 +89,23 @@ impl Context<'_> {
 
     pub(crate) async fn tell_saving(&mut self) -> Result<()> {
         let interceptors = self.interceptors.clone();
+        // Of a save whose future was dropped in the middle of it.
+        self.withdraw_supplied();
+        let first = self.tracker.next_serial();
+        self.supplied = first..first;
         for interceptor in interceptors.iter() {
-            let ctx = Intercepted::new(self);
-            interceptor.saving(&mut *ctx.0).await?;
+            let intercepted = Intercepted::new(self, true);
+            interceptor.saving(&mut *intercepted.ctx).await?;
         }
         Ok(())
+    }
+
+    /// Forgets what interceptors added for a save that failed: they will add it again for the next one.
+    pub(crate) fn withdraw_supplied(&mut self) {
+        let supplied = std::mem::take(&mut self.supplied);
+        if !supplied.is_empty() {
+            self.tracker.withdraw(&supplied);
+        }
     }
 
     pub(crate) fn tell_saved(
@@ -114,8 +133,8 @@ impl Context<'_> {
     ) {
         let mut panic: Option<Box<dyn Any + Send>> = None;
         for interceptor in interceptors.iter() {
-            let ctx = Intercepted::new(self);
-            let called = catch_unwind(AssertUnwindSafe(|| told(&**interceptor, &mut *ctx.0)));
+            let ctx = Intercepted::new(self, false);
+            let called = catch_unwind(AssertUnwindSafe(|| told(&**interceptor, &mut *ctx.ctx)));
             panic = panic.or(called.err());
         }
         if let Some(panic) = panic {

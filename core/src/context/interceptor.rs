@@ -82,9 +82,12 @@ pub trait Interceptor: Send + Sync + 'static {
     /// Before changes are looked for: what it adds, changes or removes is part of the save. It is called for a save
     /// that turns out to have nothing to write, too.
     ///
+    /// What it added is forgotten when the save fails, since it will be asked again; what it changed or removed stays
+    /// so.
+    ///
     /// # Errors
     ///
-    /// An error ends the save, with nothing written; what was changed in the context stays changed.
+    /// An error ends the save, with nothing written.
     fn saving(&self, ctx: &mut Context<'_>) -> impl Future<Output = Result<()>> + Send {
         let _ = ctx;
         std::future::ready(Ok(()))
@@ -99,7 +102,8 @@ pub trait Interceptor: Send + Sync + 'static {
         let _ = (ctx, saved, changes);
     }
 
-    /// After a save failed, at whatever step; the context is as it was before the save.
+    /// After a save failed, at whatever step; the context is as it was before the save, but for what `saving` changed
+    /// in it.
     fn failed(&self, ctx: &mut Context<'_>, error: &Error) {
         let _ = (ctx, error);
     }

@@ -164,6 +164,7 @@ impl Context<'_> {
     /// Tells the interceptors if this step of a save failed.
     pub(super) fn or_failed<T>(&mut self, step: Result<T>) -> Result<T> {
         if let Err(error) = &step {
+            self.withdraw_supplied();
             self.tell_failed(&self.interceptors.clone(), error);
         }
         step
@@ -273,6 +274,7 @@ impl Context<'_> {
         };
         let error = match outcome {
             Outcome::Committed(receipt) => {
+                self.supplied = 0..0;
                 self.tracker.accept(&ledger, &receipt);
                 let saved = Saved::of(&ledger, &receipt);
                 with_given_keys(&mut told.changes, &ledger, &receipt);
@@ -286,6 +288,7 @@ impl Context<'_> {
             ),
         };
         self.tracker.refuse(&ledger);
+        self.withdraw_supplied();
         self.tell_failed(&told.interceptors, &error);
         Err(error)
     }

@@ -25,6 +25,7 @@ pub(crate) trait ErasedSet: Any + Send + Sync {
     fn clear(&mut self);
     fn is_listed(&self, place: Place) -> bool;
     fn is_changed(&self, place: Place) -> bool;
+    fn is_new(&self, place: Place) -> bool;
     fn detect(&mut self, place: Place) -> Result<Option<Changed>>;
     fn depart(&mut self, place: Place);
     fn refuse(&mut self, place: Place);
@@ -67,6 +68,10 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
 
     fn is_listed(&self, place: Place) -> bool {
         self.record(place).is_some_and(|record| record.is_listed())
+    }
+
+    fn is_new(&self, place: Place) -> bool {
+        (self.record(place)).is_some_and(|record| record.life == Life::New)
     }
 
     fn is_changed(&self, place: Place) -> bool {
