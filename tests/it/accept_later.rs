@@ -2,7 +2,7 @@
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    Mode, execute,
+    Mode, dropped_after, execute,
     note::{Note, note, notes},
 };
 
@@ -239,6 +239,27 @@ async fn rows_that_become_visible_while_they_are_read_are_the_entities_that_were
             assert_eq!(found, one, "{mode:?}");
             assert_eq!(ctx.len(), 1);
             commit.await.unwrap().unwrap();
+        }
+    }
+}
+
+/// The guard is gone, so nobody could have ended what the error said was open.
+#[tokio::test]
+async fn a_dropped_commit_is_waited_for() {
+    for mode in Mode::ALL {
+        for polls in 0..4 {
+            let db = notes(mode).await;
+            let mut ctx = db.context();
+            ctx.add(note("once"));
+            let mut tx = db.begin().await.unwrap();
+            ctx.save_changes_in(&mut tx).await.unwrap();
+            drop(dropped_after(polls, tx.commit()).await);
+            ctx.save_changes().await.unwrap();
+            assert_eq!(
+                Note::query().count(&db).await.unwrap(),
+                1,
+                "{mode:?} {polls}"
+            );
         }
     }
 }

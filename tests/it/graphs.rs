@@ -213,3 +213,31 @@ async fn a_severed_child_refers_to_nothing_or_is_removed() {
     assert!(!ctx.sever(line, Line::ORDER_ID).unwrap(), "stale by now");
     assert_eq!(Line::query().count(&db).await.unwrap(), 0);
 }
+
+/// Each level dropped the one below it: a deep tree ran out of stack.
+#[tokio::test]
+async fn a_deep_graph_is_attached_and_dropped_level_by_level() {
+    fn nested(depth: i64, id: i64) -> Graph<Folder> {
+        let folder = |id| Folder {
+            id,
+            parent_id: None,
+        };
+        (1..depth).fold(Graph::attach(folder(id)), |below, _| {
+            Graph::attach(folder(0)).with(Folder::PARENT_ID, [below])
+        })
+    }
+    let db = orders().await;
+    let mut ctx = db.context();
+    drop(nested(50_000, 0));
+    ctx.attach_graph(nested(20_000, 0)).unwrap();
+    assert_eq!(ctx.len(), 20_000);
+    ctx.clear();
+    ctx.attach(Folder {
+        id: 1,
+        parent_id: None,
+    })
+    .unwrap();
+    let error = ctx.attach_graph(nested(20_000, 1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyTracked);
+    assert_eq!(ctx.len(), 1);
+}

@@ -5,6 +5,10 @@
 )]
 
 use anabranch::{error::Result, prelude::*};
+use anabranch_tests::{
+    Mode, execute,
+    note::{Note, note, notes},
+};
 use rusqlite::Connection;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
@@ -494,4 +498,68 @@ async fn other_programs_stamp_through_triggers() {
     assert_eq!(names, ["foreign", "changed", "last"]);
     assert!(rows.is_sorted_by(|one, next| one.seq < next.seq));
     assert!(rows[0].seq > ctx[first].seq);
+}
+
+/// A conflict was told of what nobody had changed, and resolving it led to the same one again, without end.
+#[tokio::test]
+async fn what_a_trigger_ignores_is_a_constraint_and_no_conflict() {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        let mut ctx = db.context();
+        let kept = ctx.add(note("old"));
+        ctx.save_changes().await.unwrap();
+        for (event, trigger) in [
+            (
+                "UPDATE",
+                "CREATE TRIGGER no_update BEFORE UPDATE ON note BEGIN SELECT RAISE(IGNORE); END",
+            ),
+            (
+                "DELETE",
+                "CREATE TRIGGER no_delete BEFORE DELETE ON note BEGIN SELECT RAISE(IGNORE); END",
+            ),
+        ] {
+            execute(&db, trigger).await;
+            if event == "UPDATE" {
+                ctx[kept].text = "new".to_owned();
+            } else {
+                ctx.reset(kept);
+                ctx.remove(kept);
+            }
+            let error = ctx.save_changes().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Constraint, "{mode:?} {event}");
+            assert_eq!(error.table(), Some("note"));
+            assert!(error.to_string().contains("RAISE(IGNORE)"), "{error}");
+        }
+    }
+}
+
+/// SQLite does not count what the triggers of a view change: the save was told as a conflict with what it had written
+/// itself, and was undone.
+#[tokio::test]
+async fn rows_of_a_view_are_updated_and_deleted_by_its_triggers() {
+    for mode in Mode::ALL {
+        let db = mode.temporary().await;
+        for statement in [
+            "CREATE TABLE kept (id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
+            "CREATE VIEW note AS SELECT id, text FROM kept",
+            "CREATE TRIGGER changes INSTEAD OF UPDATE ON note BEGIN
+                 UPDATE kept SET text = NEW.text WHERE id = NEW.id;
+             END",
+            "CREATE TRIGGER deletes INSTEAD OF DELETE ON note BEGIN
+                 DELETE FROM kept WHERE id = OLD.id;
+             END",
+            "INSERT INTO kept VALUES (1, 'old'), (2, 'gone')",
+        ] {
+            execute(&db, statement).await;
+        }
+        let mut ctx = db.context();
+        let changed = ctx.find::<Note>(1).await.unwrap().unwrap();
+        let removed = ctx.find::<Note>(2).await.unwrap().unwrap();
+        ctx[changed].text = "new".to_owned();
+        ctx.remove(removed);
+        ctx.save_changes().await.unwrap();
+        let rows = Note::query().all(&db).await.unwrap();
+        assert_eq!(rows.len(), 1, "{mode:?}");
+        assert_eq!(rows[0].text, "new");
+    }
 }

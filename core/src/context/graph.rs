@@ -1,6 +1,6 @@
 //! Graphs: entities that came together from elsewhere, and are tracked together.
 
-use std::{fmt, rc::Rc};
+use std::{fmt, mem, rc::Rc};
 
 use crate::{
     context::{Context, Tracked},
@@ -17,7 +17,7 @@ use crate::{
 pub struct Graph<E> {
     entity: E,
     start: Start,
-    children: Vec<Branch>,
+    children: Branches,
 }
 
 /// What an entity of a graph is at first; one whose key is unset is added in any case.
@@ -29,7 +29,41 @@ enum Start {
 }
 
 /// A child, of whatever type, with those below it.
-type Branch = Box<dyn FnOnce(&mut Growth<'_, '_>, &Parent) -> Result<()> + Send>;
+trait Branch: Send {
+    /// Tracks the child, and notes those below it.
+    fn grow(self: Box<Self>, growth: &mut Growth<'_, '_>, parent: &Parent) -> Result<()>;
+    /// Those below it, taken off.
+    fn cut(&mut self) -> Vec<Box<dyn Branch>>;
+}
+
+/// A child, and the position of its column that refers to the entity above it.
+struct Child<C: Entity> {
+    graph: Graph<C>,
+    reference: usize,
+}
+
+impl<C: Entity> Branch for Child<C> {
+    fn grow(self: Box<Self>, growth: &mut Growth<'_, '_>, parent: &Parent) -> Result<()> {
+        growth
+            .grow(self.graph, Some((self.reference, parent)))
+            .map(drop)
+    }
+
+    fn cut(&mut self) -> Vec<Box<dyn Branch>> {
+        mem::take(&mut self.graph.children.0)
+    }
+}
+
+/// Branches that are dropped one after the other, not one inside of the other: a tree may be deep.
+struct Branches(Vec<Box<dyn Branch>>);
+
+impl Drop for Branches {
+    fn drop(&mut self) {
+        while let Some(mut branch) = self.0.pop() {
+            self.0.extend(branch.cut());
+        }
+    }
+}
 
 /// Tells the interceptors of an entity.
 type Tell = Box<dyn FnOnce(&Context<'_>)>;
@@ -48,7 +82,7 @@ struct Growth<'a, 't> {
     /// To be told of it, once all is tracked.
     told: Vec<Tell>,
     /// Whose turn it is; not by recursion: a tree of folders may be deep.
-    rest: Vec<(Branch, Rc<Parent>)>,
+    rest: Vec<(Branches, Rc<Parent>)>,
 }
 
 impl<E: Entity> Graph<E> {
@@ -57,7 +91,7 @@ impl<E: Entity> Graph<E> {
         Self {
             entity,
             start: Start::Unchanged,
-            children: Vec::new(),
+            children: Branches(Vec::new()),
         }
     }
 
@@ -86,11 +120,9 @@ impl<E: Entity> Graph<E> {
         children: impl IntoIterator<Item: Into<Graph<C>>>,
     ) -> Self {
         for child in children {
-            let child: Graph<C> = child.into();
-            self.children.push(Box::new(move |growth, parent| {
-                growth
-                    .grow(child, Some((reference.index(), parent)))
-                    .map(drop)
+            self.children.0.push(Box::new(Child {
+                graph: child.into(),
+                reference: reference.index(),
             }));
         }
         self
@@ -107,7 +139,7 @@ impl<E: Entity> fmt::Debug for Graph<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Graph")
             .field("entity", &E::TABLE.entity)
-            .field("children", &self.children.len())
+            .field("children", &self.children.0.len())
             .finish_non_exhaustive()
     }
 }
@@ -187,8 +219,13 @@ impl Context<'_> {
 impl Growth<'_, '_> {
     fn grow_all<E: Entity>(&mut self, graph: Graph<E>) -> Result<Tracked<E>> {
         let root = self.grow(graph, None)?;
-        while let Some((branch, parent)) = self.rest.pop() {
-            branch(self, &parent)?;
+        while let Some((mut branches, parent)) = self.rest.pop() {
+            // The last is taken first.
+            let Some(branch) = branches.0.pop() else {
+                continue;
+            };
+            self.rest.push((branches, Rc::clone(&parent)));
+            branch.grow(self, &parent)?;
         }
         Ok(root)
     }
@@ -239,8 +276,8 @@ impl Growth<'_, '_> {
     }
 
     /// Notes the children of an entity.
-    fn plant<E: Entity>(&mut self, handle: Tracked<E>, children: Vec<Branch>) -> Result<()> {
-        if children.is_empty() {
+    fn plant<E: Entity>(&mut self, handle: Tracked<E>, mut children: Branches) -> Result<()> {
+        if children.0.is_empty() {
             return Ok(());
         }
         let Some(entity) = self.ctx.tracker.get(handle) else {
@@ -252,10 +289,8 @@ impl Growth<'_, '_> {
                 .map(|column| encode_column(entity, *column))
                 .collect::<Result<_>>()?,
         });
-        // The last is taken first.
-        let children = children.into_iter().rev();
-        self.rest
-            .extend(children.map(|child| (child, Rc::clone(&parent))));
+        children.0.reverse();
+        self.rest.push((children, parent));
         Ok(())
     }
 }

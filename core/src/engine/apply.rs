@@ -111,7 +111,11 @@ fn run(
 }
 
 fn next_key(connection: &Connection, watch: &Watch, key: NewKey) -> Result<i64> {
-    let NewKey { table, column } = key;
+    let NewKey {
+        table,
+        column,
+        above,
+    } = key;
     let highest = || -> rusqlite::Result<i64> {
         if watch.is_rowid(table).is_none() {
             let rowid = rowid(connection, table)?;
@@ -128,7 +132,7 @@ fn next_key(connection: &Connection, watch: &Watch, key: NewKey) -> Result<i64> 
         Ok(highest.max(highest_ever(connection, table)?))
     };
     let highest = || highest().map_err(|error| from_rusqlite(error).with_table(table));
-    watch.next_key(table, highest)?.ok_or_else(|| {
+    watch.next_key(table, above, highest)?.ok_or_else(|| {
         Error::new(
             ErrorKind::Full,
             "the table has a row with the largest key there is: no further key can be given",
@@ -165,10 +169,17 @@ fn run_steps(
                 was_inserted(connection, table)
                     .map_err(|error| Refusal::Step { step: index, error })?;
             }
-            (Ok(_), Expect::OneRow { probe }) => {
-                let found = find(connection, probe)
+            (
+                Ok(_),
+                Expect::OneRow {
+                    table,
+                    probe,
+                    version,
+                },
+            ) => {
+                let missed = missed(connection, table, probe, *version)
                     .map_err(|error| Refusal::Step { step: index, error })?;
-                mismatches.push(Mismatch { step: index, found });
+                mismatches.extend(missed.map(|found| Mismatch { step: index, found }));
             }
             (Ok(_), Expect::Gone { probe }) => {
                 let found = find(connection, probe)
@@ -202,13 +213,7 @@ fn highest_ever(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
 /// SQLite inserted no row and gave no error: the triggers of a view may do anything with it, but a table should have
 /// it now.
 fn was_inserted(connection: &Connection, table: &'static str) -> Result<()> {
-    let is_view: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE)",
-        )
-        .and_then(|mut statement| statement.query_row([table], |row| row.get(0)))
-        .map_err(from_rusqlite)?;
-    if is_view {
+    if is_view(connection, table)? {
         return Ok(());
     }
     Err(Error::new(
@@ -216,6 +221,44 @@ fn was_inserted(connection: &Connection, table: &'static str) -> Result<()> {
         "the row was not inserted: a trigger (RAISE(IGNORE)) or a constraint (ON CONFLICT IGNORE) passed over it",
     )
     .with_table(table))
+}
+
+/// SQLite changed no row and gave no error: what is there instead, or `None` if that is as it should be.
+#[allow(
+    clippy::option_option,
+    reason = "three answers; the caller takes them apart at once"
+)]
+fn missed(
+    connection: &Connection,
+    table: &'static str,
+    probe: &Statement,
+    version: Option<(usize, i64)>,
+) -> Result<Option<Option<Vec<Value>>>> {
+    // Of what the triggers of a view do SQLite does not tell.
+    if is_view(connection, table)? {
+        return Ok(None);
+    }
+    let found = find(connection, probe)?;
+    let is_expected = |row: &Vec<Value>| {
+        version.is_none_or(|(column, version)| row[column] == Value::Integer(version))
+    };
+    if found.as_ref().is_some_and(is_expected) {
+        return Err(Error::new(
+            ErrorKind::Constraint,
+            "the row is there and was not changed: a trigger (RAISE(IGNORE)) passed over it",
+        )
+        .with_table(table));
+    }
+    Ok(Some(found))
+}
+
+fn is_view(connection: &Connection, table: &str) -> Result<bool> {
+    connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE)",
+        )
+        .and_then(|mut statement| statement.query_row([table], |row| row.get(0)))
+        .map_err(from_rusqlite)
 }
 
 /// Runs a step and returns how many rows it changed.

@@ -239,6 +239,8 @@ impl Transaction {
         let waits = core.commit_waits_for_disk();
         let tokens = std::mem::take(&mut self.tokens);
         let mut fates = std::mem::take(&mut self.fates);
+        // From here on the commit takes place or does not, whether or not anybody waits for it.
+        fates.committing();
         let end = move |connection: &Connection| -> Result<Option<i64>> {
             if has_deferred_violations(connection) {
                 return Err(Error::new(
@@ -254,7 +256,6 @@ impl Transaction {
                         save_record::set_number(connection, token, number)?;
                     }
                 }
-                fates.committing();
                 let committed = commit(&core, connection);
                 fates.ended(match &committed {
                     Ok(()) => Fate::Committed(number),

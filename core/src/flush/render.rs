@@ -1,6 +1,6 @@
 //! From a plan to the batch for the writer, and the ledger to accept it by.
 
-use std::{ptr, sync::Arc};
+use std::{collections::HashMap, ptr, sync::Arc};
 
 use crate::{
     entity::TableDef,
@@ -16,6 +16,7 @@ use crate::{
 impl FlushPlan {
     /// The batch, and what is needed to accept it once it is committed.
     pub(crate) fn render(self) -> (Batch, Ledger) {
+        let brought = self.brought_keys();
         let mut steps = Vec::with_capacity(self.rows.len());
         let mut entries = Vec::with_capacity(self.rows.len());
         let mut deleted = Vec::new();
@@ -47,6 +48,7 @@ impl FlushPlan {
                 .map(|temporary| NewKey {
                     table: temporary.table.name,
                     column: temporary.table.columns[temporary.table.key[0]].name,
+                    above: brought.get(temporary.table.name).copied().unwrap_or(0),
                 })
                 .collect(),
             defer_foreign_keys: self.defer_foreign_keys,
@@ -61,6 +63,28 @@ impl FlushPlan {
                 deleted,
             },
         )
+    }
+}
+
+impl FlushPlan {
+    /// The largest keys that new rows bring along, of those tables in which the writer gives keys to others.
+    fn brought_keys(&self) -> HashMap<&'static str, i64> {
+        let mut brought = HashMap::new();
+        if self.keys.is_empty() {
+            return brought;
+        }
+        for row in &self.rows {
+            if let Action::Insert { values, .. } = &row.action
+                && let Some(column) = row.table.writer_key()
+                && let Arg::Value(Value::Integer(key)) = values[column]
+                // Beyond that one there is none: the writer looks for room elsewhere.
+                && key < i64::MAX
+            {
+                let largest = brought.entry(row.table.name).or_insert(0);
+                *largest = key.max(*largest);
+            }
+        }
+        brought
     }
 }
 
@@ -119,7 +143,7 @@ impl PlannedRow {
                 Step {
                     text: statements.update(&columns),
                     args,
-                    expect: one_row(statements, key),
+                    expect: one_row(self.table, statements, key, version),
                     returns: statements.returns,
                 }
             }
@@ -130,11 +154,8 @@ impl PlannedRow {
                     .collect();
                 let mut args = Vec::with_capacity(key.len() + 1);
                 args.extend(key.iter().cloned().map(Arg::Value));
-                args.extend(
-                    table
-                        .version
-                        .map(|at| Arg::Value(std::mem::take(&mut values[at]))),
-                );
+                let version = table.version.map(|at| std::mem::take(&mut values[at]));
+                args.extend(version.clone().map(Arg::Value));
                 Step {
                     text: Arc::clone(&statements.delete),
                     args,
@@ -143,7 +164,11 @@ impl PlannedRow {
                             probe: by_key(statements, key),
                         }
                     } else {
-                        one_row(statements, key)
+                        let version = match version {
+                            Some(Value::Integer(version)) => Some(version),
+                            _ => None,
+                        };
+                        one_row(table, statements, key, version)
                     },
                     returns: false,
                 }
@@ -160,9 +185,16 @@ fn written(table: &TableDef, values: Vec<Arg>) -> Vec<Arg> {
         .collect()
 }
 
-fn one_row(statements: &Statements, key: Vec<Value>) -> Expect {
+fn one_row(
+    table: &'static TableDef,
+    statements: &Statements,
+    key: Vec<Value>,
+    version: Option<i64>,
+) -> Expect {
     Expect::OneRow {
+        table: table.name,
         probe: by_key(statements, key),
+        version: table.version.zip(version),
     }
 }
 

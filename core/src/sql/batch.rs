@@ -24,6 +24,8 @@ pub(crate) struct NewKey {
     pub table: &'static str,
     /// Its column for the key.
     pub column: &'static str,
+    /// Keys that the same batch brings along: it is larger than these.
+    pub above: i64,
 }
 
 /// One statement of a [`Batch`].
@@ -58,8 +60,12 @@ pub(crate) enum Expect {
     },
     /// Exactly one row is changed; if not, `probe` reads what the database holds instead.
     OneRow {
+        /// The table.
+        table: &'static str,
         /// Selects the row in question, all columns.
         probe: Statement,
+        /// The position of the version among these, and the version that the row should have.
+        version: Option<(usize, i64)>,
     },
     /// One row is deleted, or it is gone already, since a step before this one took it along. If `probe` still finds
     /// it, it is another than was expected.

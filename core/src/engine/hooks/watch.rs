@@ -65,10 +65,12 @@ impl Watch {
         entry(&mut self.lock(), table).stamped = Some(by);
     }
 
-    /// The next integer key of a table; `highest` reads the largest one from the table when it is not known.
+    /// The next integer key of a table, one beyond `above`; `highest` reads the largest one from the table when it is
+    /// not known.
     pub(in crate::engine) fn next_key<E>(
         &self,
         table: &str,
+        above: i64,
         highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
         let known = entry(&mut self.lock(), table).highest;
@@ -76,7 +78,7 @@ impl Watch {
         let known = known.filter(|highest| *highest < i64::MAX);
         // Not under the lock: reading runs SQLite, which may call back.
         let highest = known.map_or_else(highest, Ok)?;
-        let next = highest.max(0).checked_add(1);
+        let next = highest.max(above).max(0).checked_add(1);
         entry(&mut self.lock(), table).highest = next.or(Some(highest));
         Ok(next)
     }
@@ -184,7 +186,7 @@ mod tests {
     #[test]
     fn keys_follow_the_largest_one_seen() {
         let watch = Watch::default();
-        let next = || watch.next_key("orders", || Ok::<_, ()>(7));
+        let next = || watch.next_key("orders", 0, || Ok::<_, ()>(7));
         assert_eq!(next(), Ok(Some(8)));
         watch.row_changed(b"orders", 100);
         assert_eq!(next(), Ok(Some(101)));
@@ -195,16 +197,16 @@ mod tests {
     #[test]
     fn the_largest_key_is_looked_for_anew() {
         let watch = Watch::default();
-        watch.next_key("t", || Ok::<_, ()>(1)).unwrap();
+        watch.next_key("t", 0, || Ok::<_, ()>(1)).unwrap();
         watch.row_changed(b"T", i64::MAX);
-        assert_eq!(watch.next_key("t", || Ok::<_, ()>(i64::MAX)), Ok(None));
-        assert_eq!(watch.next_key("t", || Ok::<_, ()>(1)), Ok(Some(2)));
+        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(i64::MAX)), Ok(None));
+        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(1)), Ok(Some(2)));
     }
 
     #[test]
     fn negative_keys_are_no_start() {
         let watch = Watch::default();
-        assert_eq!(watch.next_key("t", || Ok::<_, ()>(-5)), Ok(Some(1)));
+        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(-5)), Ok(Some(1)));
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn an_update_probes_the_row_by_its_key() {
     let ada = attach(&mut tracker, Customer::stored(5, "ada"));
     tracker.get_mut(ada).unwrap().name.clear();
     let (batch, _) = FlushPlan::of(tracker.detect().unwrap()).unwrap().render();
-    let Expect::OneRow { probe } = &batch.steps[0].expect else {
+    let Expect::OneRow { probe, .. } = &batch.steps[0].expect else {
         panic!("an update expects one row");
     };
     expect![[r#"
