@@ -63,8 +63,8 @@ impl Context<'_> {
     ///
     /// * `Value`, naming table and column: no such field or column, a value that does not fit or cannot be stored;
     ///   also if `values` is no object.
-    /// * `Refused`: another key; an entity that is not tracked or is to be deleted; a version, while it is not known
-    ///   what became of an earlier save that was dropped.
+    /// * `Refused`: another key; an entity that is not tracked or is to be deleted; a version, while a save of it is not
+    ///   answered yet.
     ///
     /// # Examples
     ///

@@ -14,9 +14,7 @@ impl Tracker {
     pub(crate) fn reset<E: Entity>(&mut self, handle: Tracked<E>) -> bool {
         let stored = self.with_stored(handle, |record| {
             record.touch();
-            for column in 0..E::TABLE.columns.len() {
-                record.reset_column(column);
-            }
+            record.reset_all();
         });
         stored || self.set_of(handle).is_some_and(|set| set.revive(handle))
     }
@@ -95,9 +93,7 @@ impl<E: Entity> EntitySet<E> {
         if let Some(record) = self.record_mut(place) {
             record.life = Life::Stored;
             record.settle_list(true);
-            for column in 0..E::TABLE.columns.len() {
-                record.reset_column(column);
-            }
+            record.reset_all();
         }
         true
     }
@@ -120,11 +116,29 @@ impl<E: Entity> Record<E> {
         !was_listed && self.is_listed()
     }
 
+    fn reset_all(&mut self) {
+        for column in 0..E::TABLE.columns.len() {
+            self.reset_column(column);
+        }
+    }
+
+    /// The version that was given is no longer the one to be checked.
+    pub(crate) fn reset_version(&mut self) {
+        if self.checks.is_some()
+            && let Some(version) = E::TABLE.version
+        {
+            self.reset_column(version);
+        }
+    }
+
     /// What was never read stays as it is, and counts as read.
     fn reset_column(&mut self, column: usize) {
         self.forced.retain(|forced| *forced != column);
         if let Some(flight) = &mut self.flight {
             flight.forced.retain(|forced| *forced != column);
+        }
+        if E::TABLE.version == Some(column) {
+            self.checks = None;
         }
         let Some(original) = &mut self.original else {
             return;

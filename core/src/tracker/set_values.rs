@@ -110,16 +110,18 @@ impl<E: Entity> Record<E> {
     fn check_given(&self, values: &[(usize, Value)]) -> Result<()> {
         let table = E::TABLE;
         for (column, value) in values {
-            let message = if table.is_key(*column)
+            let checked = if table.is_key(*column)
                 && self.entity.encode(*column).as_ref() != Ok(value)
             {
-                "is the key, which stays: add a new entity and remove this one"
-            } else if table.version == Some(*column) && self.is_in_flight() {
-                "a save of this entity was dropped and is not answered yet: await save_changes or a find first"
+                Err(refused::<E>(
+                    "is the key, which stays: add a new entity and remove this one",
+                ))
+            } else if table.version == Some(*column) {
+                self.check_answered()
             } else {
                 continue;
             };
-            return Err(refused::<E>(message).with_column(table.columns[*column].name));
+            checked.map_err(|error| error.with_column(table.columns[*column].name))?;
         }
         Ok(())
     }
@@ -132,11 +134,11 @@ impl<E: Entity> Record<E> {
             }
             (self.entity.assign(column, value.as_ref()))
                 .map_err(|error| Error::value(table.name, table.columns[column].name, &error))?;
-            // The next save checks against this one.
             if table.version == Some(column)
-                && let Some(original) = &mut self.original
+                && self.life == Life::Stored
+                && let Value::Integer(version) = value
             {
-                original[column] = Some(value);
+                self.checks = Some(version);
             }
         }
         Ok(())
