@@ -464,7 +464,7 @@ pub(crate) fn snapshot<E: Entity>(entity: &E) -> Snapshot {
         .collect()
 }
 
-fn known(snapshot: &Snapshot) -> Vec<Value> {
+pub(crate) fn known(snapshot: &Snapshot) -> Vec<Value> {
     (snapshot.iter())
         .map(|value| value.clone().unwrap_or_default())
         .collect()

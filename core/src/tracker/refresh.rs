@@ -6,7 +6,7 @@ use crate::{
     entity::Entity,
     error::Result,
     tracker::{
-        Place, Record, Tracked, Tracker,
+        Place, Tracked, Tracker,
         record::{Life, snapshot},
         set::{EntitySet, already_tracked},
     },

@@ -1,5 +1,7 @@
 //! Columns back to what was read, and columns that are written though they are equal.
 
+use std::ops::RangeInclusive;
+
 use crate::{
     entity::Entity,
     tracker::{
@@ -23,7 +25,7 @@ impl Tracker {
     pub(crate) fn reset_column<E: Entity>(&mut self, handle: Tracked<E>, column: usize) -> bool {
         self.with_stored(handle, |record| {
             record.touch();
-            record.reset_column(column);
+            record.reset_columns(column..=column);
         })
     }
 
@@ -117,9 +119,7 @@ impl<E: Entity> Record<E> {
     }
 
     fn reset_all(&mut self) {
-        for column in 0..E::TABLE.columns.len() {
-            self.reset_column(column);
-        }
+        self.reset_columns(0..=E::TABLE.columns.len() - 1);
     }
 
     /// The version that was given is no longer the one to be checked.
@@ -127,28 +127,34 @@ impl<E: Entity> Record<E> {
         if self.checks.is_some()
             && let Some(version) = E::TABLE.version
         {
-            self.reset_column(version);
+            self.reset_columns(version..=version);
         }
     }
 
     /// What was never read stays as it is, and counts as read.
-    fn reset_column(&mut self, column: usize) {
-        self.forced.retain(|forced| *forced != column);
+    fn reset_columns(&mut self, columns: RangeInclusive<usize>) {
+        self.forced.retain(|forced| !columns.contains(forced));
         if let Some(flight) = &mut self.flight {
-            flight.forced.retain(|forced| *forced != column);
+            flight.forced.retain(|forced| !columns.contains(forced));
         }
-        if E::TABLE.version == Some(column) {
+        if E::TABLE
+            .version
+            .is_some_and(|column| columns.contains(&column))
+        {
             self.checks = None;
         }
         let Some(original) = &mut self.original else {
             return;
         };
-        let now = self.entity.encode(column).ok();
-        match &original[column] {
-            Some(before) if now.as_ref() == Some(before) => {}
-            // It came from the field's own type, so it fits.
-            Some(before) => drop(self.entity.assign(column, before.as_ref())),
-            None => original[column] = now,
+        let mut differing = Vec::new();
+        for column in columns {
+            let now = self.entity.encode(column).ok();
+            match &original[column] {
+                Some(before) if now.as_ref() == Some(before) => {}
+                Some(before) => differing.push((column, before.clone())),
+                None => original[column] = now,
+            }
         }
+        self.take_back(&differing);
     }
 }

@@ -303,18 +303,20 @@ impl<E: Entity> Record<E> {
         let table = E::TABLE;
         let mut original = snapshot(row);
         // The row was found by this key, whatever the entity's own field says by now.
-        for (column, value) in table.key.iter().zip(self.key.to_values().unwrap_or_default()) {
+        for (column, value) in table
+            .key
+            .iter()
+            .zip(self.key.to_values().unwrap_or_default())
+        {
             original[*column] = Some(value);
         }
-        for (column, value) in original.iter().enumerate() {
-            if !table.is_key(column)
-                && (table.keeps(column) || columns.contains(&column))
-                && let Some(value) = value
-            {
-                // It came from the field's own type, so it fits.
-                drop(self.entity.assign(column, value.as_ref()));
-            }
-        }
+        let taken: Vec<_> = (original.iter().enumerate())
+            .filter(|(column, _)| {
+                !table.is_key(*column) && (table.keeps(*column) || columns.contains(column))
+            })
+            .filter_map(|(column, value)| Some((column, value.clone()?)))
+            .collect();
+        self.take_back(&taken);
         self.forced.retain(|column| !columns.contains(column));
         self.checks = None;
         self.original = Some(original);
