@@ -97,9 +97,8 @@ impl<E, T: Embedded> Column<E, Option<T>> {
 /// What the code of a derive needs for a field that is an `Option` of an embedded struct.
 #[doc(hidden)]
 pub mod optional {
-    use super::ROW;
     use crate::{
-        entity::Embedded,
+        entity::{Embedded, embedded::ROW},
         value::{JsonValue, Row, Value, ValueError, ValueRef},
     };
 

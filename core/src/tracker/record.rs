@@ -99,6 +99,22 @@ impl<E: Entity> Record<E> {
         self.life != Life::Stored || self.original.is_some()
     }
 
+    pub(crate) fn is_forced(&self, column: usize) -> bool {
+        let flight = self
+            .flight
+            .as_ref()
+            .map_or(&[][..], |flight| &flight.forced);
+        self.forced.contains(&column) || flight.contains(&column)
+    }
+
+    /// Who is in the list of changes stays there until the next detection has looked. Whether it has to be listed now.
+    pub(crate) fn settle_list(&mut self, was_listed: bool) -> bool {
+        if was_listed && !self.is_listed() {
+            self.original = Some(snapshot(&self.entity));
+        }
+        !was_listed && self.is_listed()
+    }
+
     pub(crate) fn state(&self) -> EntityState {
         match self.life {
             Life::New => EntityState::Added,

@@ -4,11 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::{
     entity::Entity,
-    tracker::{
-        Record, Tracked, Tracker,
-        record::{Life, snapshot},
-        set::EntitySet,
-    },
+    tracker::{Record, Tracked, Tracker, record::Life, set::EntitySet},
 };
 
 impl Tracker {
@@ -102,22 +98,6 @@ impl<E: Entity> EntitySet<E> {
 }
 
 impl<E: Entity> Record<E> {
-    pub(crate) fn is_forced(&self, column: usize) -> bool {
-        let flight = self
-            .flight
-            .as_ref()
-            .map_or(&[][..], |flight| &flight.forced);
-        self.forced.contains(&column) || flight.contains(&column)
-    }
-
-    /// Who is in the list of changes stays there until the next detection has looked. Whether it has to be listed now.
-    pub(crate) fn settle_list(&mut self, was_listed: bool) -> bool {
-        if was_listed && !self.is_listed() {
-            self.original = Some(snapshot(&self.entity));
-        }
-        !was_listed && self.is_listed()
-    }
-
     fn reset_all(&mut self) {
         self.reset_columns(0..=E::TABLE.columns.len() - 1);
     }
