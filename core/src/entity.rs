@@ -13,6 +13,7 @@ mod types;
 
 pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
+pub(crate) use self::embedded::assign_from_row;
 pub use self::{
     column::{Column, CommitSeq},
     embedded::{Embedded, optional},

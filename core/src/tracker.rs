@@ -87,7 +87,8 @@ impl Tracker {
 
     /// Starts to track an entity that is to be inserted, and gives it a key if it asks for one.
     pub(crate) fn add<E: Entity>(&mut self, mut entity: E) -> Tracked<E> {
-        if entity.key().is_unset() {
+        // A key that is that of another entity is not given: only the application knows of which one.
+        if entity.key().is_unset() && E::TABLE.shared_key().is_none() {
             let key = match E::TABLE.key_origin {
                 KeyOrigin::Writer => E::Key::from_integer(temporary::next()),
                 KeyOrigin::Context => E::Key::generate(),
@@ -139,7 +140,7 @@ impl Tracker {
     pub(crate) fn attach<E: Entity>(&mut self, entity: E) -> Result<Tracked<E>> {
         let table = E::TABLE;
         let key = entity.key();
-        if key.is_unset() && table.key_origin != KeyOrigin::Application {
+        if key.is_unset() {
             return Err(Error::new(
                 ErrorKind::Value,
                 "the key is not set: add the entity instead",

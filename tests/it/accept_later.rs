@@ -5,6 +5,8 @@ use anabranch_tests::{
     Mode, dropped_after, execute,
     note::{Note, note, notes},
 };
+use chrono::{DateTime, TimeZone, Utc};
+use serde_json::json;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct Stamped {
@@ -262,4 +264,144 @@ async fn a_dropped_commit_is_waited_for() {
             );
         }
     }
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Item {
+    #[entity(id)]
+    id: i64,
+    name: String,
+    #[entity(created_at)]
+    made: DateTime<Utc>,
+    #[entity(updated_at)]
+    changed: DateTime<Utc>,
+    #[entity(version)]
+    version: i64,
+}
+
+fn item(name: &str) -> Item {
+    Item {
+        id: 0,
+        name: name.to_owned(),
+        made: DateTime::default(),
+        changed: DateTime::default(),
+        version: 0,
+    }
+}
+
+async fn shop() -> (Database, Context<'static>, Tracked<Item>) {
+    let db = Mode::Inline.temporary().await;
+    db.create_tables::<Item>().await.unwrap();
+    let mut ctx = db.context();
+    let tea = ctx.add(item("tea"));
+    ctx.save_changes().await.unwrap();
+    (db, ctx, tea)
+}
+
+/// What it read would be older than what is about to be committed.
+#[tokio::test]
+async fn what_is_in_an_open_transaction_is_not_reloaded() {
+    let (db, mut ctx, tea) = shop().await;
+    ctx[tea].name = "coffee".to_owned();
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    let error = ctx.reload(tea).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("end its transaction"), "{error}");
+    assert_eq!(ctx[tea].name, "coffee");
+    tx.commit().await.unwrap();
+    assert!(ctx.reload(tea).await.unwrap());
+    assert_eq!(ctx[tea].name, "coffee");
+    assert_eq!(ctx[tea], Item::find(&db, 1).await.unwrap().unwrap());
+}
+
+#[tokio::test]
+async fn a_removal_in_an_open_transaction_is_not_reloaded() {
+    let (db, mut ctx, tea) = shop().await;
+    ctx.remove(tea);
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    let error = ctx.reload(tea).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(ctx.entry(tea).state(), EntityState::Deleted);
+    tx.rollback().await.unwrap();
+    assert!(ctx.reload(tea).await.unwrap());
+    assert_eq!(ctx.entry(tea).state(), EntityState::Unchanged);
+}
+
+#[tokio::test]
+async fn times_that_were_set_since_are_saved_next() {
+    let (db, mut ctx, tea) = shop().await;
+    let new = ctx.add(item("new"));
+    ctx[tea].name.push('!');
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    let time = Utc.with_ymd_and_hms(2013, 1, 2, 3, 4, 5).unwrap();
+    (ctx[new].made, ctx[new].changed) = (time, time);
+    ctx[tea].changed = time;
+    tx.commit().await.unwrap();
+    assert_eq!(ctx.find::<Item>(2).await.unwrap(), Some(new));
+    assert_eq!((ctx[new].made, ctx[tea].changed), (time, time));
+    assert_eq!(ctx.entry(new).modified_columns(), ["made", "changed"]);
+    assert_eq!(ctx.entry(tea).modified_columns(), ["changed"]);
+    assert_eq!(ctx.save_changes().await.unwrap().updated, 2);
+    assert_eq!(Item::find(&db, 2).await.unwrap().unwrap().made, time);
+}
+
+#[tokio::test]
+async fn values_and_marks_that_were_set_since_are_saved_next() {
+    for committed in [true, false] {
+        let (db, mut ctx, tea) = shop().await;
+        let new = ctx.add(item("new"));
+        ctx[tea].name = "coffee".to_owned();
+        let mut tx = db.begin().await.unwrap();
+        ctx.save_changes_in(&mut tx).await.unwrap();
+
+        let error = ctx.set_values(tea, &json!({ "version": 1 })).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.column()),
+            (ErrorKind::Refused, Some("version"))
+        );
+        let double = Item {
+            id: 1,
+            ..item("double")
+        };
+        let error = ctx.update(double).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyTracked);
+        ctx.set_values(tea, &json!({ "name": "cocoa" })).unwrap();
+        assert!(ctx.mark_modified(new, Item::NAME));
+        if committed {
+            tx.commit().await.unwrap();
+        } else {
+            tx.rollback().await.unwrap();
+        }
+
+        let saved = ctx.save_changes().await.unwrap();
+        let expected = if committed { (0, 2) } else { (1, 1) };
+        assert_eq!((saved.inserted, saved.updated), expected);
+        let rows = Item::query().order_by(Item::ID.asc()).all(&db).await;
+        assert_eq!(rows.unwrap(), [ctx[tea].clone(), ctx[new].clone()]);
+        assert_eq!(ctx[tea].name, "cocoa");
+    }
+}
+
+/// A row was replaced, and the replacement removed as well: only the second of them is gone by the rollback.
+#[tokio::test]
+async fn a_row_that_is_to_be_deleted_is_not_found_though_its_key_was_removed_twice() {
+    let (db, mut ctx, tea) = shop().await;
+    ctx.remove(tea);
+    let again = ctx.add(Item {
+        id: 1,
+        ..item("again")
+    });
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    ctx.remove(again);
+    tx.rollback().await.unwrap();
+    assert_eq!(ctx.find::<Item>(1).await.unwrap(), None);
+    assert_eq!(ctx.entry(again).state(), EntityState::Detached);
+    assert_eq!(ctx.len(), 1);
+    let saved = ctx.save_changes().await.unwrap();
+    assert_eq!((saved.deleted, saved.inserted), (1, 0));
+    assert_eq!(ctx.len(), 0);
 }

@@ -507,3 +507,34 @@ async fn the_definition_in_the_file_is_what_was_declared() -> Result<()> {
     .assert_eq(&sql.join("\n"));
     Ok(())
 }
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Profile {
+    #[entity(id, references = Customer)]
+    id: CustomerId,
+    text: String,
+}
+
+#[tokio::test]
+async fn a_shared_primary_key_is_that_of_the_other_entity_or_asked_for() {
+    let db = open(Mode::Inline).await;
+    db.create_tables::<Profile>().await.unwrap();
+    let mut ctx = db.context();
+    let ada = ctx.add(customer("Ada"));
+    let profile = ctx.add(Profile {
+        id: CustomerId(0),
+        text: "x".to_owned(),
+    });
+    assert_eq!(ctx[profile].id, CustomerId(0));
+    let error = ctx.save_changes().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Value);
+    assert_eq!(
+        error.to_string(),
+        "profile.id: the key is that of the Customer: set it"
+    );
+    ctx[profile].id = ctx[ada].id;
+    assert_eq!(ctx.save_changes().await.unwrap().inserted, 2);
+    assert_eq!(ctx[profile].id, ctx[ada].id);
+    let key = ctx[ada].id;
+    assert_eq!(ctx.find::<Profile>(key).await.unwrap(), Some(profile));
+}

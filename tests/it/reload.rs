@@ -237,3 +237,32 @@ async fn a_removal_whose_save_was_withdrawn_is_reset() {
     held.rollback().await.unwrap();
     assert_eq!(ctx.save_changes().await.unwrap().deleted, 0);
 }
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Folder {
+    #[entity(id)]
+    id: i64,
+    #[entity(references = Folder)]
+    parent: Option<i64>,
+}
+
+/// What was given to `update` has no original: its own reference says what is deleted first.
+#[tokio::test]
+async fn detached_entities_are_removed_in_either_order() {
+    for order in [[0, 1], [1, 0]] {
+        let db = Mode::Inline.temporary().await;
+        db.create_tables::<Folder>().await.unwrap();
+        let mut ctx = db.context();
+        let folders = [(1, None), (2, Some(1))].map(|(id, parent)| Folder { id, parent });
+        for folder in &folders {
+            ctx.add(folder.clone());
+        }
+        ctx.save_changes().await.unwrap();
+        ctx.clear();
+        for index in order {
+            let folder = ctx.update(folders[index].clone()).unwrap();
+            ctx.remove(folder);
+        }
+        assert_eq!(ctx.save_changes().await.unwrap().deleted, 2);
+    }
+}

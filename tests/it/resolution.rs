@@ -247,3 +247,71 @@ async fn an_error_that_cannot_be_resolved_changes_nothing() {
     ctx.clear();
     assert_eq!(ctx.merge(&error).unwrap_err().kind(), ErrorKind::Refused);
 }
+
+/// The key of the row in the conflict is that of the error, not what the field says by now.
+#[tokio::test]
+async fn a_key_that_was_changed_since_does_not_lead_to_another_row() {
+    let db = shop(Mode::Inline).await;
+    let (mut ctx, pot, lid, error) = lost(&db).await;
+    ctx[pot].id = 2;
+    ctx.client_wins(&error).unwrap();
+    ctx.detach(lid);
+    let refused = ctx.save_changes().await.unwrap_err();
+    assert_eq!(
+        (refused.kind(), refused.column()),
+        (ErrorKind::Refused, Some("id"))
+    );
+    assert_eq!(stored(&db, 2).await.unwrap().name, "lid");
+    ctx[pot].id = 1;
+    assert_eq!(ctx.save_changes().await.unwrap().updated, 1);
+    assert_eq!(stored(&db, 1).await.unwrap().name, "kettle");
+}
+
+#[derive(Debug, Clone, PartialEq, EntityEmbed)]
+struct Address {
+    street: Option<String>,
+    city: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Person {
+    #[entity(id)]
+    id: i64,
+    name: String,
+    #[entity(embed)]
+    home: Option<Address>,
+    #[entity(version)]
+    version: i64,
+}
+
+#[tokio::test]
+async fn a_merge_takes_an_embedded_struct_that_others_filled_in_or_emptied() {
+    let filled = Address {
+        street: None,
+        city: "Delft".to_owned(),
+    };
+    for (before, after) in [(None, Some(&filled)), (Some(&filled), None)] {
+        let db = Mode::Inline.temporary().await;
+        db.create_tables::<Person>().await.unwrap();
+        let mut ctx = db.context();
+        let ada = ctx.add(Person {
+            id: 0,
+            name: "Ada".to_owned(),
+            home: before.cloned(),
+            version: 0,
+        });
+        ctx.save_changes().await.unwrap();
+        let mut other = db.context();
+        let same = other.find::<Person>(1).await.unwrap().unwrap();
+        other[same].home = after.cloned();
+        other.save_changes().await.unwrap();
+
+        ctx[ada].name.push('!');
+        let error = ctx.save_changes().await.unwrap_err();
+        ctx.merge(&error).unwrap();
+        assert_eq!(ctx.entry(ada).modified_columns(), ["name"]);
+        ctx.save_changes().await.unwrap();
+        let row = Person::find(&db, 1).await.unwrap().unwrap();
+        assert_eq!((row.name.as_str(), row.home.as_ref()), ("Ada!", after));
+    }
+}

@@ -304,3 +304,165 @@ async fn an_added_entity_is_set_and_one_that_is_removed_or_gone_is_not() {
         );
     }
 }
+
+#[derive(Debug, Clone, PartialEq, EntityEmbed)]
+struct Address {
+    street: Option<String>,
+    city: String,
+    #[entity(embed)]
+    point: Option<Point>,
+}
+
+#[derive(Debug, Clone, PartialEq, EntityEmbed)]
+struct Point {
+    latitude: f64,
+    longitude: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Person {
+    #[entity(id)]
+    id: i64,
+    alias: String,
+    score: f64,
+    #[entity(embed)]
+    home: Option<Address>,
+    #[entity(skip)]
+    cached: Option<String>,
+}
+
+fn person() -> Person {
+    Person {
+        id: 7,
+        alias: "ada".to_owned(),
+        score: f64::NAN,
+        home: None,
+        cached: Some("kept".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn an_embedded_struct_that_is_absent_is_filled_in_and_emptied() {
+    let db = Mode::Inline.temporary().await;
+    let mut ctx = db.context();
+    let ada = ctx.attach(person()).unwrap();
+    let point = json!({ "latitude": 52.0, "longitude": 4.4 });
+    let form = json!({ "alias": "Ada", "home": { "city": "Delft", "point": point } });
+    ctx.set_values(ada, &form).unwrap();
+    let expected = Address {
+        street: None,
+        city: "Delft".to_owned(),
+        point: Some(Point {
+            latitude: 52.0,
+            longitude: 4.4,
+        }),
+    };
+    assert_eq!(ctx[ada].home.as_ref(), Some(&expected));
+    assert_eq!(ctx[ada].cached.as_deref(), Some("kept"));
+    assert_eq!(ctx[ada].alias, "Ada");
+    ctx.set_values(ada, &json!({ "home": { "point": null } }))
+        .unwrap();
+    let home = ctx[ada].home.as_ref().unwrap();
+    assert_eq!((home.city.as_str(), &home.point), ("Delft", &None));
+    ctx.set_values(ada, &json!({ "home": null })).unwrap();
+    assert_eq!(ctx[ada].home, None);
+}
+
+#[tokio::test]
+async fn half_an_embedded_struct_names_what_is_missing_and_nothing_is_set() {
+    let db = Mode::Inline.temporary().await;
+    let mut ctx = db.context();
+    let ada = ctx.attach(person()).unwrap();
+    for (form, column) in [
+        (json!({ "street": "Oude Delft" }), "home_city"),
+        (
+            json!({ "city": "Delft", "point": { "latitude": 52 } }),
+            "home_point_longitude",
+        ),
+    ] {
+        let form = json!({ "alias": "changed", "score": 1, "home": form });
+        let error = ctx.set_values(ada, &form).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.column()),
+            (ErrorKind::Value, Some(column))
+        );
+        let Person {
+            alias, score, home, ..
+        } = &ctx[ada];
+        assert_eq!((alias.as_str(), home), ("ada", &None));
+        assert!(score.is_nan(), "a value that cannot be stored stays, too");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_brings_an_embedded_struct_back_or_takes_it_away() {
+    let db = Mode::Inline.temporary().await;
+    let mut ctx = db.context();
+    let home = Address {
+        street: None,
+        city: "Delft".to_owned(),
+        point: None,
+    };
+    for (before, since) in [(None, Some(&home)), (Some(&home), None)] {
+        let read = Person {
+            score: 1.0,
+            home: before.cloned(),
+            ..person()
+        };
+        let ada = ctx.attach(read).unwrap();
+        ctx[ada].home = since.cloned();
+        assert!(ctx.reset(ada));
+        assert_eq!(ctx[ada].home.as_ref(), before);
+        assert_eq!(ctx.entry(ada).state(), EntityState::Unchanged);
+        ctx.detach(ada);
+    }
+}
+
+#[tokio::test]
+async fn the_version_of_a_form_goes_with_a_reset() {
+    for form in [
+        json!({ "item": "cake", "version": 1 }),
+        json!({ "item": "tea", "version": 1 }),
+    ] {
+        let (_db, mut ctx, tea) = shop().await;
+        ctx[tea].paid = true;
+        ctx.save_changes().await.unwrap();
+        assert_eq!(ctx[tea].version, 2);
+        ctx.set_values(tea, &form).unwrap();
+        assert!(ctx.reset(tea));
+        assert_eq!(ctx[tea].version, 2);
+        ctx[tea].price = 2.0;
+        assert_eq!(ctx.save_changes().await.unwrap().updated, 1);
+    }
+}
+
+/// Nothing is to be written, so nothing is to be checked, then or later.
+#[tokio::test]
+async fn the_version_of_a_form_that_changes_nothing_is_forgotten_by_the_save() {
+    let (_db, mut ctx, tea) = shop().await;
+    ctx[tea].paid = true;
+    ctx.save_changes().await.unwrap();
+    ctx.set_values(tea, &json!({ "item": "tea", "version": 1 }))
+        .unwrap();
+    assert_eq!(ctx.save_changes().await.unwrap().updated, 0);
+    ctx[tea].price = 2.0;
+    assert_eq!(ctx.save_changes().await.unwrap().updated, 1);
+    assert_eq!(ctx[tea].version, 3);
+}
+
+#[tokio::test]
+async fn a_stale_version_is_checked_by_a_removal_and_again_after_a_conflict() {
+    let (_db, mut ctx, tea) = shop().await;
+    ctx[tea].paid = true;
+    ctx.save_changes().await.unwrap();
+    ctx.set_values(tea, &json!({ "item": "cake", "version": 1 }))
+        .unwrap();
+    for _ in 0..2 {
+        assert!(ctx.save_changes().await.unwrap_err().is_conflict());
+    }
+    ctx.remove(tea);
+    let error = ctx.save_changes().await.unwrap_err();
+    assert!(error.is_conflict());
+    ctx.client_wins(&error).unwrap();
+    assert_eq!(ctx.save_changes().await.unwrap().deleted, 1);
+}

@@ -52,7 +52,8 @@ impl Context<'_> {
     /// field of that name, or else the column of that name; what is not mentioned stays. All are set, or none.
     ///
     /// Numbers, strings and `null` are read as the field has them. Dates are text, as stored or as in RFC 3339; a
-    /// UUID is text; bytes are an array of numbers; a struct that is embedded is an object.
+    /// UUID is text; bytes are an array of numbers; a struct that is embedded is an object,
+    /// which makes it if it was `None`.
     ///
     /// * A key that is mentioned must be the entity's.
     /// * A version that is mentioned is the one that the next save checks against: so a form that was filled in
@@ -63,8 +64,8 @@ impl Context<'_> {
     ///
     /// * `Value`, naming table and column: no such field or column, a value that does not fit or cannot be stored;
     ///   also if `values` is no object.
-    /// * `Refused`: another key; an entity that is not tracked or is to be deleted; a version, while it is not known
-    ///   what became of an earlier save that was dropped.
+    /// * `Refused`: another key; an entity that is not tracked or is to be deleted; a version, while a save of it is not
+    ///   answered yet.
     ///
     /// # Examples
     ///

@@ -7,7 +7,7 @@ use crate::{
     entity::{Column, Entity, TableDef, encode_column},
     error::{Error, ErrorKind, Result},
     tracker::Place,
-    value::{KeyOrigin, PrimaryKey, Value},
+    value::{PrimaryKey, Value},
 };
 
 /// An entity with those that refer to it, for [`Context::attach_graph`].
@@ -241,8 +241,7 @@ impl Growth<'_, '_> {
             children,
         } = graph;
         let key = entity.key();
-        let adds = start == Start::Added
-            || (key.is_unset() && E::TABLE.key_origin != KeyOrigin::Application);
+        let adds = start == Start::Added || key.is_unset();
         let link = above
             .map(|(column, parent)| link::<E>(column, parent))
             .transpose()?

@@ -17,7 +17,8 @@ impl Context<'_> {
     /// Until then the context holds temporary keys and unsaved changes. Its first call after the end of the transaction
     /// takes over what became of it: committed, all is accepted, commit numbers included; rolled back (or dropped,
     /// or undone with a [savepoint](Transaction::savepoint)), all is as before, and can be saved again. Meanwhile the
-    /// context can read and change, but not save again.
+    /// context can read and change, but not save again; nor [`reload`](Context::reload) what that save wrote, which it
+    /// cannot see.
     ///
     /// What it reads is what was committed before, not what the transaction did. For work that goes on inside,
     /// [`Transaction::context`] is the simpler tool; this is for a context that outlives the transaction.

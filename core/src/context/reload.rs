@@ -17,7 +17,8 @@ impl Context<'_> {
     /// # Errors
     ///
     /// Those of reading; kind `AlreadyTracked` if the entity was removed or added, and another one that is tracked
-    /// has its key. On any error nothing is changed.
+    /// has its key; `Refused` while a save of the entity is in a transaction that is still open (see
+    /// [`save_changes_in`](Self::save_changes_in)). On any error nothing is changed.
     ///
     /// # Cancel safety
     ///
@@ -46,7 +47,7 @@ impl Context<'_> {
         let found = row.is_some();
         match row {
             Some(entity) => self.tracker.refresh(handle, entity)?,
-            None => self.tracker.vanish(handle),
+            None => self.tracker.vanish(handle)?,
         }
         Ok(found)
     }

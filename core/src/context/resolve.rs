@@ -13,8 +13,7 @@ impl Context<'_> {
     /// # Errors
     ///
     /// With nothing changed: `Refused` if the error is no conflict, if an entity of it is no longer tracked, or if
-    /// it is not known yet what became of a later save of it that was dropped; `Decode` if a row does not fit its
-    /// entity.
+    /// a later save of it is not answered yet; `Decode` if a row does not fit its entity.
     ///
     /// # Examples
     ///

@@ -1,9 +1,41 @@
 //! Embedded structs: one field of an entity that is several columns.
 
+use std::{cell::RefCell, rc::Rc};
+
 use crate::{
-    entity::{Column, ColumnDef},
+    entity::{Column, ColumnDef, Entity},
     value::{JsonValue, Row, Value, ValueError, ValueRef},
 };
+
+thread_local! {
+    /// The row of the column that is being assigned, and the column.
+    static ROW: RefCell<Option<(Rc<[Value]>, usize)>> = const { RefCell::new(None) };
+}
+
+/// Assigns a column its value in a row of all columns. Knowing the others, an optional embedded struct that is absent
+/// is made, and one that is absent in the row is dropped.
+///
+/// # Errors
+///
+/// When the value does not fit the field, or the struct cannot be made of its columns.
+pub(crate) fn assign_from_row<E: Entity>(
+    entity: &mut E,
+    column: usize,
+    row: &Rc<[Value]>,
+) -> Result<(), ValueError> {
+    /// Whatever happens, the next plain assignment has no row.
+    struct Forget;
+
+    impl Drop for Forget {
+        fn drop(&mut self) {
+            ROW.take();
+        }
+    }
+
+    let _forget = Forget;
+    ROW.set(Some((Rc::clone(row), column)));
+    entity.assign(column, row[column].as_ref())
+}
 
 /// A struct whose fields are columns of the entity that has a field of it. Derive it with `EntityEmbed`.
 #[diagnostic::on_unimplemented(
@@ -66,7 +98,7 @@ impl<E, T: Embedded> Column<E, Option<T>> {
 #[doc(hidden)]
 pub mod optional {
     use crate::{
-        entity::Embedded,
+        entity::{Embedded, embedded::ROW},
         value::{JsonValue, Row, Value, ValueError, ValueRef},
     };
 
@@ -80,6 +112,13 @@ pub mod optional {
         column: usize,
         value: ValueRef<'_>,
     ) -> Result<(), ValueError> {
+        if let Some((row, at)) = ROW.with_borrow(Clone::clone) {
+            let whole = decode(&row[..], at - column);
+            if field.is_none() || matches!(whole, Ok(None)) {
+                *field = whole.map_err(|(_, error)| error)?;
+                return Ok(());
+            }
+        }
         match (field, value) {
             (Some(field), value) => field.assign(column, value),
             (None, ValueRef::Null) => Ok(()),

@@ -225,6 +225,17 @@ impl TableDef {
         }
     }
 
+    /// The column of the key, if it is that of an entity of another table, and that table.
+    pub(crate) fn shared_key(&self) -> Option<(usize, &'static Self)> {
+        let &[column] = self.key else { return None };
+        if !self.refers(column) {
+            return None;
+        }
+        let mut foreign_keys = self.foreign_keys();
+        let foreign_key = foreign_keys.find(|key| key.columns.contains(&column))?;
+        Some((column, (foreign_key.reference.table)()))
+    }
+
     /// All foreign keys.
     pub fn foreign_keys(&self) -> impl Iterator<Item = ForeignKey> {
         let single = (self.columns.iter().enumerate()).filter_map(|(index, column)| {

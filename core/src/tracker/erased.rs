@@ -35,7 +35,7 @@ pub(crate) trait ErasedSet: Any + Send + Sync {
     fn key(&self, place: Place) -> Option<Vec<Value>>;
     fn forget(&mut self, place: Place);
     fn follow(&mut self, broken: Broken<'_>) -> Vec<Vec<Value>>;
-    fn is_in_flight(&self, place: Place) -> bool;
+    fn check_answered(&self, place: Place) -> Result<()>;
     fn stored(&self, key: &[Value]) -> Option<(u32, u64)>;
     fn compare(&self, place: Place, row: &[Value]) -> Result<Comparison>;
     fn check_resolution(
@@ -134,8 +134,8 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
         Self::follow(self, broken)
     }
 
-    fn is_in_flight(&self, place: Place) -> bool {
-        self.record(place).is_some_and(Record::is_in_flight)
+    fn check_answered(&self, place: Place) -> Result<()> {
+        self.record(place).map_or(Ok(()), Record::check_answered)
     }
 
     fn stored(&self, key: &[Value]) -> Option<(u32, u64)> {

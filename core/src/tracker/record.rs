@@ -1,10 +1,12 @@
 //! One tracked entity: what it is to the database, and what it was.
 
+use std::borrow::Cow;
+
 use crate::{
     entity::{Entity, ForeignKeyAction, TableDef, encode, encode_column},
     error::{Error, ErrorKind, Result},
     tracker::{Changed, ColumnChange, RowKey, UniqueChange, Written, is_temporary, ledger::Given},
-    value::{KeyOrigin, PrimaryKey, Value},
+    value::{PrimaryKey, Value},
 };
 
 /// What an entity is to its context.
@@ -45,6 +47,8 @@ pub(crate) struct Record<E: Entity> {
     pub(crate) original: Option<Snapshot>,
     /// The columns that the next save writes though they are equal; only beside a snapshot.
     pub(crate) forced: Vec<usize>,
+    /// The version that the next save is to find, if the application gave one; only beside a snapshot.
+    pub(crate) checks: Option<i64>,
     pub(crate) flight: Option<Flight>,
 }
 
@@ -69,6 +73,7 @@ impl<E: Entity> Record<E> {
             life,
             original: None,
             forced: Vec::new(),
+            checks: None,
             flight: None,
         }
     }
@@ -94,6 +99,22 @@ impl<E: Entity> Record<E> {
         self.life != Life::Stored || self.original.is_some()
     }
 
+    pub(crate) fn is_forced(&self, column: usize) -> bool {
+        let flight = self
+            .flight
+            .as_ref()
+            .map_or(&[][..], |flight| &flight.forced);
+        self.forced.contains(&column) || flight.contains(&column)
+    }
+
+    /// Who is in the list of changes stays there until the next detection has looked. Whether it has to be listed now.
+    pub(crate) fn settle_list(&mut self, was_listed: bool) -> bool {
+        if was_listed && !self.is_listed() {
+            self.original = Some(snapshot(&self.entity));
+        }
+        !was_listed && self.is_listed()
+    }
+
     pub(crate) fn state(&self) -> EntityState {
         match self.life {
             Life::New => EntityState::Added,
@@ -116,9 +137,19 @@ impl<E: Entity> Record<E> {
         if self.is_forced(column) {
             return true;
         }
-        match (&original[column], self.entity.encode(column)) {
+        match (self.expected(original, column), self.entity.encode(column)) {
             (Some(before), Ok(now)) => *before != now,
             _ => true,
+        }
+    }
+
+    /// What a column holds that was not changed.
+    fn expected<'a>(&self, original: &'a Snapshot, column: usize) -> Option<Cow<'a, Value>> {
+        match self.checks {
+            Some(version) if E::TABLE.version == Some(column) => {
+                Some(Cow::Owned(Value::Integer(version)))
+            }
+            _ => original[column].as_ref().map(Cow::Borrowed),
         }
     }
 
@@ -138,6 +169,21 @@ impl<E: Entity> Record<E> {
         }
     }
 
+    /// What the row to be deleted holds: where that is not known, it is what the entity says.
+    fn deleted_values(&self) -> Vec<Value> {
+        let mut values = self.original_values();
+        if let Some(original) = &self.original {
+            let unknown = |column: &usize| original[*column].is_none() && !E::TABLE.keeps(*column);
+            for column in (0..values.len()).filter(unknown) {
+                values[column] = self.entity.encode(column).unwrap_or_default();
+            }
+            if let (Some(column), Some(version)) = (E::TABLE.version, self.checks) {
+                values[column] = Value::Integer(version);
+            }
+        }
+        values
+    }
+
     /// What the plan in flight was to write, or the next one is.
     pub(crate) fn written_values(&self) -> Vec<Value> {
         match self
@@ -153,15 +199,19 @@ impl<E: Entity> Record<E> {
     /// What a save has to write. A snapshot that turns out to be equal is dropped.
     pub(crate) fn detect(&mut self) -> Result<Option<Changed>> {
         match self.life {
-            Life::New => Ok(Some(Changed::Inserted {
-                values: encode(&self.entity).map_err(|error| self.keyed(error))?,
-            })),
+            Life::New => {
+                self.check_shared_key()?;
+                Ok(Some(Changed::Inserted {
+                    values: encode(&self.entity).map_err(|error| self.keyed(error))?,
+                }))
+            }
             Life::Removed => Ok(Some(Changed::Deleted {
-                values: self.original_values(),
+                values: self.deleted_values(),
             })),
             Life::Stored => {
                 let changed = self.detect_update()?;
                 if changed.is_none() {
+                    self.reset_version();
                     self.original = None;
                 }
                 Ok(changed)
@@ -175,12 +225,12 @@ impl<E: Entity> Record<E> {
         };
         let table = E::TABLE;
         let mut columns = Vec::new();
-        for (column, before) in original.iter().enumerate() {
+        for column in 0..original.len() {
             if table.is_given(column) {
                 continue;
             }
             let value = encode_column(&self.entity, column).map_err(|error| self.keyed(error))?;
-            let equal = before.as_ref() == Some(&value);
+            let equal = self.expected(original, column).as_deref() == Some(&value);
             if equal && !self.is_forced(column) {
                 continue;
             }
@@ -193,8 +243,8 @@ impl<E: Entity> Record<E> {
             return Ok(None);
         }
         let version = table.version.map(|column| match original[column] {
-            Some(Value::Integer(version)) => version,
-            _ => 0,
+            Some(Value::Integer(version)) => self.checks.unwrap_or(version),
+            _ => self.checks.unwrap_or_default(),
         });
         let key = (table.key.iter())
             .map(|column| original[*column].clone().unwrap_or_default())
@@ -210,9 +260,23 @@ impl<E: Entity> Record<E> {
         }))
     }
 
+    /// The key that is that of another entity is set.
+    fn check_shared_key(&self) -> Result<()> {
+        if !self.entity.key().is_unset() {
+            return Ok(());
+        }
+        let Some((column, of)) = E::TABLE.shared_key() else {
+            return Ok(());
+        };
+        let message = format!("the key is that of the {}: set it", of.entity);
+        Err(Error::new(ErrorKind::Value, message)
+            .with_table(E::TABLE.name)
+            .with_column(E::TABLE.columns[column].name))
+    }
+
     /// A new entity that was overwritten as a whole has lost the key that it was given: it gets it back.
     pub(crate) fn restore_key(&mut self) {
-        if E::TABLE.key_origin != KeyOrigin::Application && self.entity.key().is_unset() {
+        if self.entity.key().is_unset() {
             self.entity.set_key(self.key.clone());
         }
     }
@@ -250,13 +314,14 @@ impl<E: Entity> Record<E> {
         }
         for column in [created_at, updated_at].into_iter().flatten() {
             if let Some(now) = given.now {
-                self.assign(column, now.clone(), snapshot.as_mut());
+                self.assign_written(column, now.clone(), snapshot.as_mut());
             }
         }
         for (column, value) in generated(table).zip(given.computed(step)) {
             self.assign(column, value.clone(), snapshot.as_mut());
         }
         self.original = snapshot;
+        self.checks = None;
         if self.life == Life::New {
             self.life = Life::Stored;
         }
@@ -293,6 +358,16 @@ impl<E: Entity> Record<E> {
         }
     }
 
+    /// The same for a column that is the application's: what it has set since stays, and is to be saved.
+    fn assign_written(&mut self, column: usize, value: Value, snapshot: Option<&mut Snapshot>) {
+        match snapshot {
+            Some(snapshot) if self.entity.encode(column).ok() != snapshot[column] => {
+                snapshot[column] = Some(value);
+            }
+            snapshot => self.assign(column, value, snapshot),
+        }
+    }
+
     /// The row holds this value whether or not the field can: one that is too narrow keeps what it has, and
     /// the next read of the row says so.
     fn assign(&mut self, column: usize, value: Value, snapshot: Option<&mut Snapshot>) {
@@ -300,6 +375,21 @@ impl<E: Entity> Record<E> {
         if let Some(snapshot) = snapshot {
             snapshot[column] = Some(value);
         }
+    }
+
+    /// Whether a plan that writes this entity is in flight.
+    pub(crate) const fn is_in_flight(&self) -> bool {
+        self.flight.is_some()
+    }
+
+    /// Refuses what needs to know what the row holds, while a plan in flight may have written it.
+    pub(in crate::tracker) fn check_answered(&self) -> Result<()> {
+        if !self.is_in_flight() {
+            return Ok(());
+        }
+        let message = "a save of this entity is not answered yet: end its transaction, or await a find, first";
+        let error = Error::new(ErrorKind::Refused, message).with_table(E::TABLE.name);
+        Err(self.keyed(error))
     }
 
     pub(in crate::tracker) fn keyed(&self, error: Error) -> Error {
@@ -390,7 +480,7 @@ pub(crate) fn snapshot<E: Entity>(entity: &E) -> Snapshot {
         .collect()
 }
 
-fn known(snapshot: &Snapshot) -> Vec<Value> {
+pub(crate) fn known(snapshot: &Snapshot) -> Vec<Value> {
     (snapshot.iter())
         .map(|value| value.clone().unwrap_or_default())
         .collect()

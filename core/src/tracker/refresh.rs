@@ -6,11 +6,11 @@ use crate::{
     entity::Entity,
     error::Result,
     tracker::{
-        Place, Record, Tracked, Tracker,
+        Place, Tracked, Tracker,
         record::{Life, snapshot},
         set::{EntitySet, already_tracked},
     },
-    value::{KeyOrigin, PrimaryKey},
+    value::PrimaryKey,
 };
 
 impl Tracker {
@@ -18,7 +18,7 @@ impl Tracker {
     /// yet is added.
     pub(crate) fn update<E: Entity>(&mut self, entity: E) -> Result<Tracked<E>> {
         let table = E::TABLE;
-        if is_unset::<E>(&entity.key()) {
+        if entity.key().is_unset() {
             return Ok(self.add(entity));
         }
         let handle = self.attach(entity)?;
@@ -39,7 +39,7 @@ impl Tracker {
     pub(crate) fn row_key<E: Entity>(&self, handle: Tracked<E>) -> Option<E::Key> {
         let record = self.record(handle)?;
         Some(match record.life {
-            Life::New if is_unset::<E>(&record.entity.key()) => record.key.clone(),
+            Life::New if record.entity.key().is_unset() => record.key.clone(),
             Life::New => record.entity.key(),
             Life::Stored | Life::Removed => record.key.clone(),
         })
@@ -49,11 +49,14 @@ impl Tracker {
     ///
     /// # Errors
     ///
-    /// Kind `AlreadyTracked` if another entity has its key.
+    /// Kind `AlreadyTracked` if another entity has its key; `Refused` while a save of it is not answered.
     pub(crate) fn refresh<E: Entity>(&mut self, handle: Tracked<E>, entity: E) -> Result<()> {
         let Some(set) = self.set_of(handle) else {
             return Ok(());
         };
+        if let Some(record) = set.record(handle.place) {
+            record.check_answered()?;
+        }
         set.check_free(handle.place, &entity.key())?;
         if set.refresh(handle.place, entity) {
             self.listed.push(handle.place);
@@ -62,12 +65,19 @@ impl Tracker {
     }
 
     /// The row of an entity is gone: unless it is new, it is forgotten.
-    pub(crate) fn vanish<E: Entity>(&mut self, handle: Tracked<E>) {
+    ///
+    /// # Errors
+    ///
+    /// Kind `Refused` while a save of it is not answered.
+    pub(crate) fn vanish<E: Entity>(&mut self, handle: Tracked<E>) -> Result<()> {
         if let Some(set) = self.set_of(handle)
-            && (set.record(handle.place)).is_some_and(|record| record.life != Life::New)
+            && let Some(record) = set.record(handle.place)
+            && record.life != Life::New
         {
+            record.check_answered()?;
             drop(set.take(handle.place));
         }
+        Ok(())
     }
 }
 
@@ -92,21 +102,10 @@ impl<E: Entity> EntitySet<E> {
         record.entity = entity;
         record.original = None;
         record.forced.clear();
+        record.checks = None;
         let list = record.settle_list(listed);
         self.unlink(&before, life, place.index);
         self.live.insert(key, place.index);
         list
     }
-}
-
-impl<E: Entity> Record<E> {
-    /// Whether a plan that writes this entity is in flight.
-    pub(crate) const fn is_in_flight(&self) -> bool {
-        self.flight.is_some()
-    }
-}
-
-/// Whether a key is still to be given.
-fn is_unset<E: Entity>(key: &E::Key) -> bool {
-    E::TABLE.key_origin != KeyOrigin::Application && key.is_unset()
 }

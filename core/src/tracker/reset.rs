@@ -1,12 +1,10 @@
 //! Columns back to what was read, and columns that are written though they are equal.
 
+use std::ops::RangeInclusive;
+
 use crate::{
     entity::Entity,
-    tracker::{
-        Record, Tracked, Tracker,
-        record::{Life, snapshot},
-        set::EntitySet,
-    },
+    tracker::{Record, Tracked, Tracker, record::Life, set::EntitySet},
 };
 
 impl Tracker {
@@ -14,9 +12,7 @@ impl Tracker {
     pub(crate) fn reset<E: Entity>(&mut self, handle: Tracked<E>) -> bool {
         let stored = self.with_stored(handle, |record| {
             record.touch();
-            for column in 0..E::TABLE.columns.len() {
-                record.reset_column(column);
-            }
+            record.reset_all();
         });
         stored || self.set_of(handle).is_some_and(|set| set.revive(handle))
     }
@@ -25,7 +21,7 @@ impl Tracker {
     pub(crate) fn reset_column<E: Entity>(&mut self, handle: Tracked<E>, column: usize) -> bool {
         self.with_stored(handle, |record| {
             record.touch();
-            record.reset_column(column);
+            record.reset_columns(column..=column);
         })
     }
 
@@ -95,46 +91,50 @@ impl<E: Entity> EntitySet<E> {
         if let Some(record) = self.record_mut(place) {
             record.life = Life::Stored;
             record.settle_list(true);
-            for column in 0..E::TABLE.columns.len() {
-                record.reset_column(column);
-            }
+            record.reset_all();
         }
         true
     }
 }
 
 impl<E: Entity> Record<E> {
-    pub(crate) fn is_forced(&self, column: usize) -> bool {
-        let flight = self
-            .flight
-            .as_ref()
-            .map_or(&[][..], |flight| &flight.forced);
-        self.forced.contains(&column) || flight.contains(&column)
+    fn reset_all(&mut self) {
+        self.reset_columns(0..=E::TABLE.columns.len() - 1);
     }
 
-    /// Who is in the list of changes stays there until the next detection has looked. Whether it has to be listed now.
-    pub(crate) fn settle_list(&mut self, was_listed: bool) -> bool {
-        if was_listed && !self.is_listed() {
-            self.original = Some(snapshot(&self.entity));
+    /// The version that was given is no longer the one to be checked.
+    pub(crate) fn reset_version(&mut self) {
+        if self.checks.is_some()
+            && let Some(version) = E::TABLE.version
+        {
+            self.reset_columns(version..=version);
         }
-        !was_listed && self.is_listed()
     }
 
     /// What was never read stays as it is, and counts as read.
-    fn reset_column(&mut self, column: usize) {
-        self.forced.retain(|forced| *forced != column);
+    fn reset_columns(&mut self, columns: RangeInclusive<usize>) {
+        self.forced.retain(|forced| !columns.contains(forced));
         if let Some(flight) = &mut self.flight {
-            flight.forced.retain(|forced| *forced != column);
+            flight.forced.retain(|forced| !columns.contains(forced));
+        }
+        if E::TABLE
+            .version
+            .is_some_and(|column| columns.contains(&column))
+        {
+            self.checks = None;
         }
         let Some(original) = &mut self.original else {
             return;
         };
-        let now = self.entity.encode(column).ok();
-        match &original[column] {
-            Some(before) if now.as_ref() == Some(before) => {}
-            // It came from the field's own type, so it fits.
-            Some(before) => drop(self.entity.assign(column, before.as_ref())),
-            None => original[column] = now,
+        let mut differing = Vec::new();
+        for column in columns {
+            let now = self.entity.encode(column).ok();
+            match &original[column] {
+                Some(before) if now.as_ref() == Some(before) => {}
+                Some(before) => differing.push((column, before.clone())),
+                None => original[column] = now,
+            }
         }
+        self.take_back(&differing);
     }
 }

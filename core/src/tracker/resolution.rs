@@ -207,12 +207,7 @@ impl Tracker {
                     "is not tracked any more: there is nothing to resolve",
                 )
             })?;
-            if self.sets[place.set()].is_in_flight(place) {
-                return Err(about(
-                    conflict,
-                    "a later save was dropped and is not answered yet: await save_changes or a find first",
-                ));
-            }
+            self.sets[place.set()].check_answered(place)?;
             found.push((place, conflict));
         }
         Ok(found)
@@ -291,6 +286,7 @@ impl<E: Entity> EntitySet<E> {
                 record.life = Life::New;
                 record.original = None;
                 record.forced.clear();
+                record.checks = None;
             }
             (_, None) => {
                 drop(self.take(place));
@@ -306,17 +302,23 @@ impl<E: Entity> Record<E> {
     fn rebase(&mut self, row: &E, columns: &[usize]) {
         let table = E::TABLE;
         let mut original = snapshot(row);
-        for (column, value) in original.iter_mut().enumerate() {
-            if table.is_key(column) {
-                *value = self.entity.encode(column).ok();
-            } else if let Some(value) = value
-                && (table.keeps(column) || columns.contains(&column))
-            {
-                // It came from the field's own type, so it fits.
-                drop(self.entity.assign(column, value.as_ref()));
-            }
+        // The row was found by this key, whatever the entity's own field says by now.
+        for (column, value) in table
+            .key
+            .iter()
+            .zip(self.key.to_values().unwrap_or_default())
+        {
+            original[*column] = Some(value);
         }
+        let taken: Vec<_> = (original.iter().enumerate())
+            .filter(|(column, _)| {
+                !table.is_key(*column) && (table.keeps(*column) || columns.contains(column))
+            })
+            .filter_map(|(column, value)| Some((column, value.clone()?)))
+            .collect();
+        self.take_back(&taken);
         self.forced.retain(|column| !columns.contains(column));
+        self.checks = None;
         self.original = Some(original);
     }
 

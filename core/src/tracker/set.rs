@@ -23,6 +23,8 @@ pub(crate) struct EntitySet<E: Entity> {
     pub(in crate::tracker) live: HashMap<E::Key, u32>,
     /// Removed entities by key: the same key may be added again before the save.
     pub(in crate::tracker) removed: HashMap<E::Key, u32>,
+    /// Removed entities whose key was removed once more: they are found by it again when the other one is gone.
+    shadowed: Vec<u32>,
 }
 
 /// What came of a removal.
@@ -42,6 +44,7 @@ impl<E: Entity> Default for EntitySet<E> {
             free: Vec::new(),
             live: HashMap::new(),
             removed: HashMap::new(),
+            shadowed: Vec::new(),
         }
     }
 }
@@ -164,7 +167,7 @@ impl<E: Entity> EntitySet<E> {
         let life = mem::replace(&mut record.life, Life::Removed);
         let key = record.key.clone();
         self.unlink(&key, life, place.index);
-        self.removed.insert(key, place.index);
+        self.link_removed(key, place.index);
         if listed {
             Removed::Known
         } else {
@@ -259,13 +262,16 @@ impl<E: Entity> EntitySet<E> {
         let key = record.key.clone();
         if before != key {
             self.unlink(&before, life, place.index);
-            let keys = if life == Life::Removed {
-                &mut self.removed
+            if life == Life::Removed {
+                self.link_removed(key, place.index);
             } else {
-                &mut self.live
-            };
-            keys.insert(key, place.index);
+                self.live.insert(key, place.index);
+            }
         }
+    }
+
+    fn link_removed(&mut self, key: E::Key, index: u32) {
+        self.shadowed.extend(self.removed.insert(key, index));
     }
 
     pub(in crate::tracker) fn unlink(&mut self, key: &E::Key, life: Life, index: u32) {
@@ -276,6 +282,22 @@ impl<E: Entity> EntitySet<E> {
         };
         if keys.get(key) == Some(&index) {
             keys.remove(key);
+            if life == Life::Removed {
+                self.unshadow(key);
+            }
+        } else if life == Life::Removed {
+            self.shadowed.retain(|shadowed| *shadowed != index);
+        }
+    }
+
+    /// Has a removed entity found by its key again.
+    fn unshadow(&mut self, key: &E::Key) {
+        let has_key = |index: &u32| {
+            (self.slots[*index as usize].as_ref()).is_some_and(|record| record.key == *key)
+        };
+        if let Some(at) = self.shadowed.iter().position(has_key) {
+            let index = self.shadowed.swap_remove(at);
+            self.removed.insert(key.clone(), index);
         }
     }
 }

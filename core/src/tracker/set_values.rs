@@ -1,11 +1,16 @@
 //! Fields set by name, from a JSON object.
 
+use std::rc::Rc;
+
 use serde_json::Map;
 
 use crate::{
-    entity::{Entity, TableDef},
+    entity::{Entity, TableDef, assign_from_row},
     error::{Error, ErrorKind, Result},
-    tracker::{Record, Tracked, Tracker, record::Life},
+    tracker::{
+        Record, Tracked, Tracker,
+        record::{Life, Snapshot, known, snapshot},
+    },
     value::{JsonValue, Value, ValueError},
 };
 
@@ -110,37 +115,84 @@ impl<E: Entity> Record<E> {
     fn check_given(&self, values: &[(usize, Value)]) -> Result<()> {
         let table = E::TABLE;
         for (column, value) in values {
-            let message = if table.is_key(*column)
-                && self.entity.encode(*column).as_ref() != Ok(value)
-            {
-                "is the key, which stays: add a new entity and remove this one"
-            } else if table.version == Some(*column) && self.is_in_flight() {
-                "a save of this entity was dropped and is not answered yet: await save_changes or a find first"
-            } else {
-                continue;
-            };
-            return Err(refused::<E>(message).with_column(table.columns[*column].name));
+            let checked =
+                if table.is_key(*column) && self.entity.encode(*column).as_ref() != Ok(value) {
+                    Err(refused::<E>(
+                        "is the key, which stays: add a new entity and remove this one",
+                    ))
+                } else if table.version == Some(*column) {
+                    self.check_answered()
+                } else {
+                    continue;
+                };
+            checked.map_err(|error| error.with_column(table.columns[*column].name))?;
         }
         Ok(())
     }
 
-    fn set_given(&mut self, values: Vec<(usize, Value)>) -> Result<()> {
+    fn set_given(&mut self, mut values: Vec<(usize, Value)>) -> Result<()> {
         let table = E::TABLE;
+        values.retain(|(column, _)| !table.is_key(*column));
+        self.assign_all(values.clone()).map_err(|(column, error)| {
+            self.keyed(Error::value(table.name, table.columns[column].name, &error))
+        })?;
         for (column, value) in values {
-            if table.is_key(column) {
-                continue;
-            }
-            (self.entity.assign(column, value.as_ref()))
-                .map_err(|error| Error::value(table.name, table.columns[column].name, &error))?;
-            // The next save checks against this one.
             if table.version == Some(column)
-                && let Some(original) = &mut self.original
+                && self.life == Life::Stored
+                && let Value::Integer(version) = value
             {
-                original[column] = Some(value);
+                self.checks = Some(version);
             }
         }
         Ok(())
     }
+
+    /// Assigns all of these columns, or none. On failure, the column for which it failed.
+    fn assign_all(&mut self, mut values: Vec<(usize, Value)>) -> Result<(), (usize, ValueError)> {
+        let before = snapshot(&self.entity);
+        // What cannot be put back goes last: it fits, as any field does that is no embedded struct.
+        values.sort_by_key(|(column, _)| before[*column].is_none());
+        let there = row_with(&before, &[]);
+        let wanted = row_with(&before, &values);
+        for (at, (column, _)) in values.iter().enumerate() {
+            let Err(error) = assign_from_row(&mut self.entity, *column, &wanted) else {
+                continue;
+            };
+            for (column, _) in values[..at].iter().rev() {
+                drop(assign_from_row(&mut self.entity, *column, &there));
+            }
+            // An embedded struct that was absent lacks a column of those that were not given.
+            return Err(match E::decode(&wanted[..]) {
+                Err((missing, _)) if before[missing] == Some(Value::Null) => {
+                    let message = "is missing: the embedded struct was None and is made as a whole";
+                    (missing, ValueError::new(message))
+                }
+                _ => (*column, error),
+            });
+        }
+        Ok(())
+    }
+
+    /// Assigns columns values that came from the fields' own types: they fit, unless an embedded struct would be half
+    /// of what it was.
+    pub(in crate::tracker) fn take_back(&mut self, values: &[(usize, Value)]) {
+        if values.is_empty() {
+            return;
+        }
+        let row = row_with(&snapshot(&self.entity), values);
+        for (column, _) in values {
+            drop(assign_from_row(&mut self.entity, *column, &row));
+        }
+    }
+}
+
+/// A row of all columns, with these instead of its own.
+fn row_with(row: &Snapshot, values: &[(usize, Value)]) -> Rc<[Value]> {
+    let mut row = known(row);
+    for (column, value) in values {
+        row[*column].clone_from(value);
+    }
+    row.into()
 }
 
 /// The column of a field, or the one that has this name itself.

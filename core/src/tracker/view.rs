@@ -168,7 +168,8 @@ impl<'a> AnyEntry<'a> {
         self.record.state()
     }
 
-    /// Whether a save that was dropped may have written it: the next `async` call on the context finds out.
+    /// Whether a save that is not answered yet may have written it: one that was dropped, of which the next `async` call
+    /// on the context finds out, or one in a transaction that is still open.
     #[must_use]
     pub fn is_in_flight(&self) -> bool {
         self.record.is_in_flight()
