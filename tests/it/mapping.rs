@@ -4,8 +4,10 @@ use anabranch::{
     entity::{Entity, ForeignKeyAction},
     error::{ErrorKind, Result},
     prelude::*,
+    sql::Executor,
+    value::Value,
 };
-use anabranch_tests::Mode;
+use anabranch_tests::{Mode, ask};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
@@ -317,6 +319,35 @@ async fn references_in_keys_get_the_real_key_at_save() {
         assert_eq!(Remark::query().count(&db).await.unwrap(), 0);
         assert_eq!(Line::query().count(&db).await.unwrap(), 1);
     }
+}
+
+/// The second column of a key is not found by the key's index, and may be unique by itself.
+#[tokio::test]
+async fn a_part_of_a_key_may_have_an_index_or_be_unique() -> Result<()> {
+    #[derive(Debug, Entity)]
+    struct Seat {
+        #[entity(id)]
+        room: i64,
+        #[entity(id, index)]
+        row: i64,
+        #[entity(id, unique)]
+        guest: String,
+    }
+    let db = Mode::Inline.temporary().await;
+    db.create_tables::<Seat>().await?;
+    let mut ctx = db.context();
+    for room in [1, 2] {
+        ctx.add(Seat {
+            room,
+            row: 1,
+            guest: "Ada".to_owned(),
+        });
+    }
+    let error = ctx.save_changes().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unique);
+    let index = ask("SELECT count(*) FROM sqlite_schema WHERE name = 'seat_row'");
+    assert_eq!(Executor::read(&db, index).await?, [Value::Integer(1)]);
+    Ok(())
 }
 
 #[tokio::test]
