@@ -368,7 +368,7 @@ async fn a_conflict_names_all_columns_of_the_key() -> Result<()> {
     ctx[one].price = 11;
     let error = ctx.save_changes().await.unwrap_err();
     assert!(error.is_conflict());
-    let key = [1.into(), 1.into()].map(anabranch::value::Value::Integer);
+    let key = [1.into(), 1.into()].map(Value::Integer);
     assert_eq!(error.conflicts()[0].key, key);
     assert_eq!(error.key(), key);
 
