@@ -4,10 +4,9 @@ use anabranch::{error::Result, prelude::*};
 use anabranch_tests::Mode;
 
 #[derive(Debug, Entity)]
-#[entity(
-    index(columns(customer, colour), unique, name = "with_nulls"),
-    index(on = "customer, coalesce(shape, '')", unique, name = "coalesced")
-)]
+#[allow(clippy::duplicated_attributes, reason = "two indexes are unique")]
+#[entity(index(columns(customer, colour), unique, name = "with_nulls"))]
+#[entity(index(on = "customer, coalesce(shape, '')", unique, name = "coalesced"))]
 struct Wish {
     #[entity(id)]
     id: i64,
