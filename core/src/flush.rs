@@ -10,7 +10,7 @@
 //! Versions: an insert writes the entity's version if it is above 0, else 1; an update counts up from what was
 //! read, and matches only a row that still has it, as a delete does. The commit number is the writer's: an insert
 //! writes 0, an update nothing. Columns that the database computes are not written, but read back in the same statement.
-//! A `created_at` that is unset, and every `updated_at`, gets one time for the whole save.
+//! A `created_at` that is unset, and every `updated_at` but one that is set in an insert, gets one time for the whole save.
 
 mod dependency;
 mod order;

@@ -182,6 +182,14 @@ fn check_key(name: &Ident, fields: &[Field], errors: &mut Errors) {
             "a key has at most four columns: remove `id` here, or give the entity a key of its own and a unique index",
         );
     }
+    // Of several columns each may be unique, or be looked for, by itself.
+    if let [only] = key[..] {
+        if only.unique {
+            errors.push(&only.member, "a key is unique already: remove `unique`");
+        } else if only.index {
+            errors.push(&only.member, "a key is indexed already: remove `index`");
+        }
+    }
 }
 
 fn check_roles(fields: &[Field], errors: &mut Errors) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch::prelude::*;
-use anabranch_tests::{Mode, execute, random::Random};
+use anabranch_tests::{Mode, execute, random::Random, try_execute};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct Team {
@@ -187,6 +187,33 @@ async fn a_refused_delete_changes_nothing_in_the_context() {
     assert_eq!(error.kind(), ErrorKind::ForeignKey);
     assert_eq!(ctx[bob].boss_id, Some(1));
     assert_eq!(ctx.entry(bob).state(), EntityState::Unchanged);
+}
+
+/// SQLite has a trigger's code for RESTRICT.
+#[tokio::test]
+async fn a_delete_that_restrict_refuses_is_a_foreign_key_error() {
+    #[derive(Debug, Entity)]
+    struct Seal {
+        #[entity(id)]
+        id: i64,
+        #[entity(references = Person, on_delete = Restrict)]
+        person_id: i64,
+    }
+    for mode in Mode::ALL {
+        let db = people(mode).await;
+        db.create_tables::<Seal>().await.unwrap();
+        let mut ctx = db.context();
+        let ada = ctx.add(person("ada"));
+        let person_id = ctx[ada].id;
+        ctx.add(Seal { id: 0, person_id });
+        ctx.save_changes().await.unwrap();
+        ctx.remove(ada);
+        let of_a_save = ctx.save_changes().await.unwrap_err();
+        let of_raw_sql = try_execute(&db, "DELETE FROM person").await.unwrap_err();
+        for error in [of_a_save, of_raw_sql] {
+            assert_eq!(error.kind(), ErrorKind::ForeignKey, "{mode:?}: {error}");
+        }
+    }
 }
 
 /// Two that refer to each other, and both are removed: the first delete takes the second along.

@@ -4,8 +4,10 @@ use anabranch::{
     entity::{Entity, ForeignKeyAction},
     error::{ErrorKind, Result},
     prelude::*,
+    sql::Executor,
+    value::Value,
 };
-use anabranch_tests::Mode;
+use anabranch_tests::{Mode, ask};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
@@ -319,6 +321,35 @@ async fn references_in_keys_get_the_real_key_at_save() {
     }
 }
 
+/// The second column of a key is not found by the key's index, and may be unique by itself.
+#[tokio::test]
+async fn a_part_of_a_key_may_have_an_index_or_be_unique() -> Result<()> {
+    #[derive(Debug, Entity)]
+    struct Seat {
+        #[entity(id)]
+        room: i64,
+        #[entity(id, index)]
+        row: i64,
+        #[entity(id, unique)]
+        guest: String,
+    }
+    let db = Mode::Inline.temporary().await;
+    db.create_tables::<Seat>().await?;
+    let mut ctx = db.context();
+    for room in [1, 2] {
+        ctx.add(Seat {
+            room,
+            row: 1,
+            guest: "Ada".to_owned(),
+        });
+    }
+    let error = ctx.save_changes().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unique);
+    let index = ask("SELECT count(*) FROM sqlite_schema WHERE name = 'seat_row'");
+    assert_eq!(Executor::read(&db, index).await?, [Value::Integer(1)]);
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_conflict_names_all_columns_of_the_key() -> Result<()> {
     let db = open(Mode::Inline).await;
@@ -337,7 +368,7 @@ async fn a_conflict_names_all_columns_of_the_key() -> Result<()> {
     ctx[one].price = 11;
     let error = ctx.save_changes().await.unwrap_err();
     assert!(error.is_conflict());
-    let key = [1.into(), 1.into()].map(anabranch::value::Value::Integer);
+    let key = [1.into(), 1.into()].map(Value::Integer);
     assert_eq!(error.conflicts()[0].key, key);
     assert_eq!(error.key(), key);
 
@@ -393,6 +424,16 @@ async fn times_of_saves_are_kept() -> Result<()> {
     assert!(registered >= before && registered <= Utc::now());
     assert_eq!(ctx[ada].last_change, Some(registered));
     assert_eq!(ctx[bob].registered, old, "what is set stays");
+    let start = Some(DateTime::UNIX_EPOCH);
+    let eve = ctx.add(Customer {
+        last_change: start,
+        ..customer("Eve")
+    });
+    ctx.save_changes().await?;
+    assert_eq!(
+        ctx[eve].last_change, start,
+        "of an Option only None is unset"
+    );
     assert_eq!(
         ctx[bob].last_change,
         Some(registered),

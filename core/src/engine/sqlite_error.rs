@@ -72,7 +72,13 @@ pub(in crate::engine) fn from_code(code: i32, message: &str) -> Error {
         )
         .with_code(code);
     }
-    let kind = kind(code);
+    let kind = match kind(code) {
+        // RESTRICT is a trigger within SQLite, with a trigger's code and the words of a foreign key.
+        ErrorKind::Constraint if message == "FOREIGN KEY constraint failed" => {
+            ErrorKind::ForeignKey
+        }
+        kind => kind,
+    };
     let text = match advice(kind) {
         Some(advice) => Cow::Borrowed(advice),
         None if message.starts_with("no such table") => {

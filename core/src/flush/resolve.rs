@@ -5,7 +5,7 @@ use std::slice;
 use chrono::{DateTime, Utc};
 
 use crate::{
-    entity::TableDef,
+    entity::{ColumnDef, TableDef},
     error::{Error, ErrorKind, Result},
     flush::{Action, PlannedRow, UniqueTaken},
     sql::Arg,
@@ -161,8 +161,9 @@ impl Resolver {
         if let Some(column) = table.commit_seq {
             values[column] = Value::Integer(0);
         }
-        let created_at = table.created_at.filter(|column| is_unset(&values[*column]));
-        let updated_at = table.updated_at.filter(|column| is_unset(&values[*column]));
+        let is_unset = |column: &usize| is_unset(&table.columns[*column], &values[*column]);
+        let created_at = table.created_at.filter(is_unset);
+        let updated_at = table.updated_at.filter(is_unset);
         for column in [created_at, updated_at].into_iter().flatten() {
             values[column] = self.now()?;
         }
@@ -221,14 +222,14 @@ fn check_key(table: &'static TableDef, key: &[Value]) -> Result<()> {
     }
 }
 
-/// Whether a time is one that nobody set: NULL, or the default of its type, which is the start of 1970.
-fn is_unset(time: &Value) -> bool {
-    match time {
-        Value::Null => true,
-        time => DateTime::UNIX_EPOCH
-            .encode()
-            .is_ok_and(|epoch| epoch == *time),
+/// Whether a time is one that nobody set: NULL, or in a column without it the type's default, the start of 1970.
+fn is_unset(column: &ColumnDef, time: &Value) -> bool {
+    if column.nullable {
+        return time.is_null();
     }
+    DateTime::UNIX_EPOCH
+        .encode()
+        .is_ok_and(|epoch| epoch == *time)
 }
 
 fn refused(table: &'static TableDef, column: usize, message: &'static str) -> Error {

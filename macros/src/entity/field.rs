@@ -305,14 +305,10 @@ impl Field {
     }
 
     fn check_index(&self, settings: &Settings, errors: &mut Errors) {
-        let (redundant, why) = match (self.role, self.unique) {
-            (Some(Role::Id), true) => ("unique", "a key is unique already"),
-            (Some(Role::Id), false) => ("index", "a key is indexed already"),
-            (_, true) => ("index", "a unique column is indexed already"),
-            (_, false) => return,
-        };
-        if let Some(name) = settings.name(redundant) {
-            errors.push(name, format!("{why}: remove `{redundant}`"));
+        if self.unique
+            && let Some(index) = settings.name("index")
+        {
+            errors.push(index, "a unique column is indexed already: remove `index`");
         }
     }
 }

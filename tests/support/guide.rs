@@ -1,0 +1,28 @@
+//! The pages of the guide and the README: their blocks of Rust are doctests of this package.
+
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
+
+#[doc = include_str!("../../docs/guide/src/first-steps.md")]
+pub struct FirstSteps;
+
+#[doc = include_str!("../../docs/guide/src/entities.md")]
+pub struct Entities;
+
+#[doc = include_str!("../../docs/guide/src/values.md")]
+pub struct Values;
+
+#[doc = include_str!("../../docs/guide/src/keys.md")]
+pub struct Keys;
+
+#[doc = include_str!("../../docs/guide/src/contexts.md")]
+pub struct Contexts;
+
+#[doc = include_str!("../../docs/guide/src/conflicts.md")]
+pub struct Conflicts;
+
+#[doc = include_str!("../../docs/guide/src/errors.md")]
+pub struct Errors;
+
+#[doc = include_str!("../../docs/guide/src/transactions.md")]
+pub struct Transactions;
