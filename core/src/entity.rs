@@ -4,6 +4,7 @@ mod column;
 #[doc(hidden)]
 pub mod demand;
 mod embedded;
+mod identity;
 #[doc(hidden)]
 pub mod layout;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod types;
 
 pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
+pub(crate) use self::identity::{Identities, Identity};
 pub use self::{
     column::{Column, CommitSeq},
     embedded::{Embedded, optional},

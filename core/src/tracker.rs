@@ -32,7 +32,7 @@ mod tests;
 
 use std::{
     any::{Any, TypeId},
-    fmt,
+    fmt, mem,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -311,12 +311,19 @@ impl Tracker {
             now: ledger.now.as_ref(),
             receipt,
         };
-        // A key may have been removed and added again: its old entity has to make room for the new one first.
-        let (deleted, written): (Vec<_>, Vec<_>) = (ledger.entries.iter().enumerate())
-            .partition(|(_, entry)| matches!(entry.written, Written::Deleted));
-        for (step, entry) in deleted.into_iter().chain(written) {
+        // Step by step, as the database went: rows that refer now to what is deleted may be written later.
+        let mut deleted = Vec::new();
+        for (step, entry) in ledger.entries.iter().enumerate() {
+            match &entry.written {
+                Written::Deleted { key } => deleted.push(RowKey {
+                    table: self.sets[entry.place.set()].table(),
+                    key: key.clone(),
+                }),
+                _ => self.cascade(mem::take(&mut deleted), receipt.commit_seq),
+            }
             self.sets[entry.place.set()].accept(step, entry, &given);
         }
+        self.cascade(deleted, receipt.commit_seq);
         let Self { sets, listed, .. } = self;
         listed.retain(|place| {
             let set = &mut sets[place.set()];
@@ -325,9 +332,6 @@ impl Tracker {
             }
             set.is_listed(*place)
         });
-        if !ledger.deleted.is_empty() {
-            self.cascade(&ledger.deleted, receipt.commit_seq);
-        }
     }
 
     /// An entity of a refused plan, beside the row that the database holds instead.

@@ -301,7 +301,7 @@ impl Saved {
             match entry.written {
                 Written::Inserted { .. } => saved.inserted += 1,
                 Written::Updated { .. } => saved.updated += 1,
-                Written::Deleted => saved.deleted += 1,
+                Written::Deleted { .. } => saved.deleted += 1,
             }
         }
         saved

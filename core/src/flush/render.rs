@@ -9,7 +9,7 @@ use crate::{
         statements::{self, Statements},
     },
     sql::{Arg, Batch, Expect, NewKey, Statement, Step},
-    tracker::{Ledger, LedgerEntry, RowKey, Written},
+    tracker::{Ledger, LedgerEntry, Written},
     value::Value,
 };
 
@@ -18,7 +18,6 @@ impl FlushPlan {
     pub(crate) fn render(self) -> (Batch, Ledger) {
         let mut steps = Vec::with_capacity(self.rows.len());
         let mut entries = Vec::with_capacity(self.rows.len());
-        let mut deleted = Vec::new();
         let mut last: Option<(&'static TableDef, &'static Statements)> = None;
         for row in self.rows {
             let statements = match last {
@@ -30,13 +29,6 @@ impl FlushPlan {
                 place: row.place,
                 written: row.written(),
             });
-            if let Action::Delete { values } = &row.action {
-                let table = row.table;
-                let key = (table.key.iter())
-                    .map(|column| values[*column].clone())
-                    .collect();
-                deleted.push(RowKey { table, key });
-            }
             steps.push(row.step(statements));
         }
         let batch = Batch {
@@ -58,7 +50,6 @@ impl FlushPlan {
                 entries,
                 keys: self.keys,
                 now: self.now,
-                deleted,
             },
         )
     }
@@ -85,7 +76,11 @@ impl PlannedRow {
                 version: version.map(next),
                 updated_at: *updated_at,
             },
-            Action::Delete { .. } => Written::Deleted,
+            Action::Delete { values } => Written::Deleted {
+                key: (self.table.key.iter())
+                    .map(|column| values[*column].clone())
+                    .collect(),
+            },
         }
     }
 

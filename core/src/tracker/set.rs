@@ -246,7 +246,7 @@ impl<E: Entity> EntitySet<E> {
     /// Takes over what the step of a plan wrote.
     pub(crate) fn accept(&mut self, step: usize, entry: &LedgerEntry, given: &Given<'_>) {
         let place = entry.place;
-        if entry.written == Written::Deleted {
+        if matches!(entry.written, Written::Deleted { .. }) {
             drop(self.take(place));
             return;
         }
@@ -255,7 +255,7 @@ impl<E: Entity> EntitySet<E> {
         };
         let before = record.key.clone();
         let life = record.life;
-        record.accept(step, entry.written, given);
+        record.accept(step, &entry.written, given);
         let key = record.key.clone();
         if before != key {
             self.unlink(&before, life, place.index);
