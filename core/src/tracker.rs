@@ -311,6 +311,12 @@ impl Tracker {
             now: ledger.now.as_ref(),
             receipt,
         };
+        let Self { sets, listed, .. } = self;
+        if !ledger.keys.is_empty() {
+            for place in &*listed {
+                sets[place.set()].replace_references(*place, &given);
+            }
+        }
         // Step by step, as the database went: rows that refer now to what is deleted may be written later.
         let mut deleted = Vec::new();
         for (step, entry) in ledger.entries.iter().enumerate() {
@@ -325,13 +331,7 @@ impl Tracker {
         }
         self.cascade(deleted, receipt.commit_seq);
         let Self { sets, listed, .. } = self;
-        listed.retain(|place| {
-            let set = &mut sets[place.set()];
-            if !ledger.keys.is_empty() {
-                set.replace_references(*place, &given);
-            }
-            set.is_listed(*place)
-        });
+        listed.retain(|place| sets[place.set()].is_listed(*place));
     }
 
     /// An entity of a refused plan, beside the row that the database holds instead.

@@ -237,7 +237,8 @@ impl<E: Entity> EntitySet<E> {
             return;
         };
         record.replace_references(given);
-        if record.life == Life::New {
+        // One in flight gets its key when it is accepted.
+        if record.life == Life::New && record.flight.is_none() {
             // Of two with the same key the next save says so.
             drop(self.claim(place));
         }
