@@ -94,9 +94,16 @@
 //! | `on_delete` | a tracked entity that referred to the row |
 //! |---|---|
 //! | `Cascade` | is gone, its handle stale; so are those that referred to it |
-//! | `SetNull` | refers to nothing; a reference that was changed meanwhile, and all else, stays |
+//! | `SetNull` | refers to nothing; a reference that was changed meanwhile, and all else, stays. One with `generated` columns is no longer tracked, since these may have changed |
 //! | `SetDefault` | is no longer tracked, since the database decides what it refers to: find it again |
 //! | `NoAction`, `Restrict` | the database refuses the delete |
+//!
+//! A cascade is followed through tracked entities: one that referred to the row by way of a row that is not tracked stays,
+//! and saving a change of it is a conflict.
+//!
+//! A row that is removed and added again under the same key is a new one to the database: what referred to the old one
+//! goes with it, unless it is moved elsewhere, and what comes to refer to the key in the same save refers to the new one.
+//! An entity cannot do both, leave one that goes for one that comes back under its key: that save is a conflict.
 //!
 //! A removed entity whose row may have gone with another of the same save, on a circle of cascades, counts as deleted
 //! when there is no row. An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next save is refused, with

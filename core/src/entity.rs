@@ -4,6 +4,7 @@ mod column;
 #[doc(hidden)]
 pub mod demand;
 mod embedded;
+mod identity;
 #[doc(hidden)]
 pub mod layout;
 #[cfg(test)]
@@ -13,7 +14,6 @@ mod types;
 
 pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
-pub(crate) use self::embedded::assign_from_row;
 pub use self::{
     column::{Column, CommitSeq},
     embedded::{Embedded, optional},
@@ -22,6 +22,10 @@ pub use self::{
         Reference, TableDef,
     },
     types::EntityTypes,
+};
+pub(crate) use self::{
+    embedded::assign_from_row,
+    identity::{Identities, Identity},
 };
 
 use crate::{

@@ -4,7 +4,8 @@
 //!    is [`Arg::Key`]. Any other value in that range is refused, before anything is written.
 //! 2. Rows are ordered: deletes that make room for a unique value (before them updates that leave rows which these
 //!    deletes would take along), updates that make room, inserts with those referred to first, updates, and the other
-//!    deletes with those that refer first.
+//!    deletes with those that refer first. Where an index is unique for part of the rows or in expressions, nobody knows
+//!    who makes room: every delete, and every update that can, goes before the inserts.
 //! 3. The text comes from a cache for each table; updates set the changed columns only.
 //!
 //! Versions: an insert writes the entity's version if it is above 0, else 1; an update counts up from what was
@@ -72,6 +73,8 @@ enum Action {
         unique: Vec<UniqueTaken>,
         /// The rows that it no longer refers to, and with which it would have been deleted.
         left: Vec<RowKey>,
+        /// The rows to which it refers now, and did not before.
+        joined: Vec<RowKey>,
         /// The column that gets the time of the save.
         updated_at: Option<usize>,
     },

@@ -32,7 +32,7 @@ mod tests;
 
 use std::{
     any::{Any, TypeId},
-    fmt,
+    fmt, mem,
     ops::Range,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -330,23 +330,27 @@ impl Tracker {
             now: ledger.now.as_ref(),
             receipt,
         };
-        // A key may have been removed and added again: its old entity has to make room for the new one first.
-        let (deleted, written): (Vec<_>, Vec<_>) = (ledger.entries.iter().enumerate())
-            .partition(|(_, entry)| matches!(entry.written, Written::Deleted));
-        for (step, entry) in deleted.into_iter().chain(written) {
+        let Self { sets, listed, .. } = self;
+        if !ledger.keys.is_empty() {
+            for place in &*listed {
+                sets[place.set()].replace_references(*place, &given);
+            }
+        }
+        // Step by step, as the database went: rows that refer now to what is deleted may be written later.
+        let mut deleted = Vec::new();
+        for (step, entry) in ledger.entries.iter().enumerate() {
+            match &entry.written {
+                Written::Deleted { key } => deleted.push(RowKey {
+                    table: self.sets[entry.place.set()].table(),
+                    key: key.clone(),
+                }),
+                _ => self.cascade(mem::take(&mut deleted), receipt.commit_seq),
+            }
             self.sets[entry.place.set()].accept(step, entry, &given);
         }
+        self.cascade(deleted, receipt.commit_seq);
         let Self { sets, listed, .. } = self;
-        listed.retain(|place| {
-            let set = &mut sets[place.set()];
-            if !ledger.keys.is_empty() {
-                set.replace_references(*place, &given);
-            }
-            set.is_listed(*place)
-        });
-        if !ledger.deleted.is_empty() {
-            self.cascade(&ledger.deleted, receipt.commit_seq);
-        }
+        listed.retain(|place| sets[place.set()].is_listed(*place));
     }
 
     /// An entity of a refused plan, beside the row that the database holds instead.

@@ -175,7 +175,7 @@ impl Context<'_> {
                     kind: match entry.written {
                         Written::Inserted { .. } => ChangeKind::Inserted,
                         Written::Updated { .. } => ChangeKind::Updated,
-                        Written::Deleted => ChangeKind::Deleted,
+                        Written::Deleted { .. } => ChangeKind::Deleted,
                     },
                 }
             })

@@ -304,7 +304,7 @@ impl Saved {
             match entry.written {
                 Written::Inserted { .. } => saved.inserted += 1,
                 Written::Updated { .. } => saved.updated += 1,
-                Written::Deleted => saved.deleted += 1,
+                Written::Deleted { .. } => saved.deleted += 1,
             }
         }
         saved

@@ -259,6 +259,15 @@ impl TableDef {
         std::iter::once(self.key).chain(single).chain(indexes)
     }
 
+    /// Whether rows are unique in what [`unique_keys`](Self::unique_keys) does not tell: part of the rows, expressions.
+    #[must_use]
+    pub fn has_conditional_keys(&self) -> bool {
+        let is_conditional = |index: &IndexDef| {
+            index.filter.is_some() || matches!(index.on, IndexedBy::Expressions(_))
+        };
+        (self.indexes.iter()).any(|index| index.unique && is_conditional(index))
+    }
+
     /// The table whose writer gives the values of this column: the one at the end of its references, or this one.
     #[must_use]
     pub fn key_source(&'static self, column: usize) -> Option<&'static Self> {

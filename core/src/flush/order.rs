@@ -3,12 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    entity::ForeignKeyAction,
+    entity::{ForeignKeyAction, Identities, Identity, TableDef},
     flush::{Action, PlannedRow, dependency::in_order},
     schema::{Rank, Ranks},
     sql::Arg,
     tracker::RowKey,
-    value::Value,
 };
 
 /// Puts rows in order, and says whether foreign keys can be looked at only at the end.
@@ -29,25 +28,8 @@ pub(crate) fn ordered(rows: Vec<PlannedRow>) -> (Vec<PlannedRow>, bool) {
     (rows, defer)
 }
 
-/// A value that can be looked up: keys, references and unique columns compare by it. NULL equals nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Identity<'a> {
-    Position(usize),
-    Integer(i64),
-    Real(u64),
-    Text(&'a str),
-    Blob(&'a [u8]),
-}
-
 /// The values in some columns of a table.
 type Cell<'a> = (&'static str, &'static [usize], Identities<'a>);
-
-/// Mostly it is one column.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Identities<'a> {
-    One(Identity<'a>),
-    Several(Vec<Identity<'a>>),
-}
 
 struct Sorter<'a> {
     rows: &'a [PlannedRow],
@@ -177,8 +159,12 @@ impl<'a> Sorter<'a> {
         let taken: HashSet<_> = (self.inserts.iter().chain(&self.updates))
             .flat_map(|at| self.taken(*at))
             .collect();
+        let written = self.conditional(self.inserts.iter().chain(&self.updates));
         let mut early: HashSet<usize> = (deletes.iter().copied())
-            .filter(|at| self.taken(*at).any(|cell| taken.contains(&cell)))
+            .filter(|at| {
+                written.contains(self.rows[*at].table.name)
+                    || self.taken(*at).any(|cell| taken.contains(&cell))
+            })
             .collect();
         if early.is_empty() {
             return (Vec::new(), deletes);
@@ -200,12 +186,14 @@ impl<'a> Sorter<'a> {
         }
         let gone: HashSet<_> = early.iter().filter_map(|at| self.key(*at)).collect();
         let is_gone = |row: &'a RowKey| {
-            let key = identities(row.key.iter().map(Identity::of));
+            let key = Identities::within(row.table, row.table.key, &row.key);
             key.is_some_and(|key| gone.contains(&(row.table.name, row.table.key, key)))
         };
         updates
             .into_iter()
             .partition(|at| match &self.rows[*at].action {
+                // One that goes to what takes the place of a row has to wait for it.
+                Action::Update { joined, .. } if joined.iter().any(is_gone) => false,
                 // One that takes a unique value may have to wait for it.
                 Action::Update { left, unique, .. } if unique.is_empty() => !left.is_empty(),
                 Action::Update { left, .. } => left.iter().any(is_gone),
@@ -216,9 +204,11 @@ impl<'a> Sorter<'a> {
     /// Updates that give up a unique value which an insert takes, and need no insert themselves.
     fn split_updates(&self, updates: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
         let freed = self.freed(&updates);
-        if freed.is_empty() || self.inserts.is_empty() {
+        let inserted = self.conditional(&self.inserts);
+        if self.inserts.is_empty() || (freed.is_empty() && inserted.is_empty()) {
             return (Vec::new(), updates);
         }
+        let giver = |cell| freed.get(&cell).map(|member| updates[*member]);
         let taken: HashSet<_> = self.inserts.iter().flat_map(|at| self.taken(*at)).collect();
         let mut early: HashSet<usize> = (freed.iter())
             .filter(|(cell, _)| taken.contains(*cell))
@@ -228,15 +218,28 @@ impl<'a> Sorter<'a> {
         // What an early one takes has to be given up before it; those that give stand before those that take.
         for at in updates.iter().rev() {
             if early.contains(at) {
-                let givers = self.taken(*at).filter_map(|cell| freed.get(&cell));
-                early.extend(
-                    givers
-                        .map(|member| updates[*member])
-                        .filter(|at| !self.needs_a_key(*at)),
-                );
+                let givers = self.taken(*at).filter_map(giver);
+                early.extend(givers.filter(|at| !self.needs_a_key(*at)));
+            }
+        }
+        for at in &updates {
+            if inserted.contains(self.rows[*at].table.name)
+                && !self.needs_a_key(*at)
+                && (self.taken(*at).filter_map(giver)).all(|it| it == *at || early.contains(&it))
+            {
+                early.insert(*at);
             }
         }
         updates.into_iter().partition(|at| early.contains(at))
+    }
+
+    /// The tables of these rows in which nobody can tell who gives up or takes a unique value.
+    fn conditional<'r>(&self, rows: impl IntoIterator<Item = &'r usize>) -> HashSet<&'static str> {
+        (rows.into_iter())
+            .map(|at| self.rows[*at].table)
+            .filter(|table| table.has_conditional_keys())
+            .map(|table| table.name)
+            .collect()
     }
 
     /// The unique values that these updates give up, and which of them does.
@@ -246,7 +249,7 @@ impl<'a> Sorter<'a> {
             let row = &self.rows[*at];
             if let Action::Update { unique, .. } = &row.action {
                 for change in unique {
-                    let freed = identities(change.freed.iter().map(Identity::of));
+                    let freed = Identities::within(row.table, change.columns, &change.freed);
                     if let Some(freed) = freed {
                         cells.insert((row.table.name, change.columns, freed), member);
                     }
@@ -266,19 +269,20 @@ impl<'a> Sorter<'a> {
             }
         };
         let changed = changes.iter().filter_map(|change| {
-            let taken = identities(change.taken.iter().map(Identity::of_argument))?;
-            Some((row.table.name, change.columns, taken))
+            let taken = change.taken.iter().zip(change.columns);
+            let taken = taken.map(|(value, column)| argument(value, row.table, *column));
+            Some((row.table.name, change.columns, Identities::of(taken)?))
         });
         let held = keys
             .into_iter()
             .flatten()
-            .filter_map(move |columns| Some((row.table.name, columns, self.held(at, columns)?)));
+            .filter_map(move |columns| self.held(at, columns, row.table, columns));
         changed.chain(held)
     }
 
     fn key(&self, at: usize) -> Option<Cell<'a>> {
         let table = self.rows[at].table;
-        Some((table.name, table.key, self.held(at, table.key)?))
+        self.held(at, table.key, table, table.key)
     }
 
     /// The keys that a row refers to.
@@ -288,7 +292,7 @@ impl<'a> Sorter<'a> {
             .foreign_keys()
             .filter_map(move |foreign_key| {
                 let target = (foreign_key.reference.table)();
-                Some((target.name, target.key, self.held(at, foreign_key.columns)?))
+                self.held(at, foreign_key.columns, target, target.key)
             })
     }
 
@@ -301,50 +305,42 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// What a row writes in all of these columns, or held there if it is deleted.
-    fn held(&self, at: usize, columns: &[usize]) -> Option<Identities<'a>> {
-        identities(columns.iter().map(|column| self.identity(at, *column)))
+    /// What a row writes in all of these columns, or held there if it is deleted, as it is compared in those of a table.
+    fn held(
+        &self,
+        at: usize,
+        columns: &[usize],
+        table: &'static TableDef,
+        compared: &'static [usize],
+    ) -> Option<Cell<'a>> {
+        let pairs = columns.iter().zip(compared);
+        let values = pairs.map(|(column, compared)| self.identity(at, *column, table, *compared));
+        Some((table.name, compared, Identities::of(values)?))
     }
 
-    fn identity(&self, at: usize, column: usize) -> Option<Identity<'a>> {
+    fn identity(
+        &self,
+        at: usize,
+        column: usize,
+        table: &TableDef,
+        compared: usize,
+    ) -> Option<Identity<'a>> {
         match &self.rows[at].action {
-            Action::Insert { values, .. } => Identity::of_argument(&values[column]),
+            Action::Insert { values, .. } => argument(&values[column], table, compared),
             Action::Update {
                 columns, values, ..
             } => {
                 let changed = columns.iter().position(|changed| *changed == column)?;
-                Identity::of_argument(&values[changed])
+                argument(&values[changed], table, compared)
             }
-            Action::Delete { values } => Identity::of(&values[column]),
+            Action::Delete { values } => Identity::of(&values[column], &table.columns[compared]),
         }
     }
 }
 
-impl<'a> Identity<'a> {
-    fn of(value: &'a Value) -> Option<Self> {
-        match value {
-            Value::Null => None,
-            Value::Integer(value) => Some(Self::Integer(*value)),
-            Value::Real(value) => Some(Self::Real(value.to_bits())),
-            Value::Text(value) => Some(Self::Text(value)),
-            Value::Blob(value) => Some(Self::Blob(value)),
-        }
+fn argument<'a>(argument: &'a Arg, table: &TableDef, column: usize) -> Option<Identity<'a>> {
+    match argument {
+        Arg::Value(value) => Identity::of(value, &table.columns[column]),
+        Arg::Key(position) => Some(Identity::Position(*position)),
     }
-
-    fn of_argument(argument: &'a Arg) -> Option<Self> {
-        match argument {
-            Arg::Value(value) => Self::of(value),
-            Arg::Key(position) => Some(Self::Position(*position)),
-        }
-    }
-}
-
-/// All of them, unless one is NULL.
-fn identities<'a>(
-    mut values: impl ExactSizeIterator<Item = Option<Identity<'a>>>,
-) -> Option<Identities<'a>> {
-    if values.len() == 1 {
-        return values.next()?.map(Identities::One);
-    }
-    values.collect::<Option<_>>().map(Identities::Several)
 }

@@ -9,7 +9,7 @@ use crate::{
         statements::{self, Statements},
     },
     sql::{Arg, Batch, Expect, NewKey, Statement, Step},
-    tracker::{Ledger, LedgerEntry, RowKey, Written},
+    tracker::{Ledger, LedgerEntry, Written},
     value::Value,
 };
 
@@ -19,7 +19,6 @@ impl FlushPlan {
         let brought = self.brought_keys();
         let mut steps = Vec::with_capacity(self.rows.len());
         let mut entries = Vec::with_capacity(self.rows.len());
-        let mut deleted = Vec::new();
         let mut last: Option<(&'static TableDef, &'static Statements)> = None;
         for row in self.rows {
             let statements = match last {
@@ -31,13 +30,6 @@ impl FlushPlan {
                 place: row.place,
                 written: row.written(),
             });
-            if let Action::Delete { values } = &row.action {
-                let table = row.table;
-                let key = (table.key.iter())
-                    .map(|column| values[*column].clone())
-                    .collect();
-                deleted.push(RowKey { table, key });
-            }
             steps.push(row.step(statements));
         }
         let batch = Batch {
@@ -60,7 +52,6 @@ impl FlushPlan {
                 entries,
                 keys: self.keys,
                 now: self.now,
-                deleted,
             },
         )
     }
@@ -109,7 +100,11 @@ impl PlannedRow {
                 version: version.map(next),
                 updated_at: *updated_at,
             },
-            Action::Delete { .. } => Written::Deleted,
+            Action::Delete { values } => Written::Deleted {
+                key: (self.table.key.iter())
+                    .map(|column| values[*column].clone())
+                    .collect(),
+            },
         }
     }
 

@@ -67,12 +67,13 @@ impl Resolver {
                 columns,
                 unique,
                 left,
+                joined,
             } => {
                 check_key(table, &key)?;
                 let unique = (unique.into_iter())
                     .map(|change| self.unique(table, change))
                     .collect::<Result<_>>()?;
-                self.update(table, key, version, columns, (unique, left))?
+                self.update(table, key, version, columns, (unique, left, joined))?
             }
             Changed::Deleted { values } => {
                 for column in table.key {
@@ -95,7 +96,7 @@ impl Resolver {
         key: Vec<Value>,
         version: Option<i64>,
         changes: Vec<ColumnChange>,
-        (unique, left): (Vec<UniqueTaken>, Vec<RowKey>),
+        (unique, left, joined): (Vec<UniqueTaken>, Vec<RowKey>, Vec<RowKey>),
     ) -> Result<Action> {
         let mut columns = Vec::with_capacity(changes.len() + 1);
         let mut values = Vec::with_capacity(changes.len() + 1);
@@ -117,6 +118,7 @@ impl Resolver {
             values,
             unique,
             left,
+            joined,
             updated_at: table.updated_at,
         })
     }

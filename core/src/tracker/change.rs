@@ -34,6 +34,8 @@ pub(crate) enum Changed {
         unique: Vec<UniqueChange>,
         /// The rows that it no longer refers to, and with which it would have been deleted.
         left: Vec<RowKey>,
+        /// The rows to which it refers now, and did not before.
+        joined: Vec<RowKey>,
     },
     /// It was removed; the values of all columns as they were read.
     Deleted { values: Vec<Value> },

@@ -3,7 +3,7 @@
 use crate::{
     entity::TableDef,
     sql::Receipt,
-    tracker::{Place, RowKey, TemporaryKeys},
+    tracker::{Place, TemporaryKeys},
     value::{TEMPORARY_KEYS, Value},
 };
 
@@ -14,8 +14,6 @@ pub(crate) struct Ledger {
     pub(crate) keys: TemporaryKeys,
     /// The time that the plan wrote in columns such as `updated_at`, if it wrote any.
     pub(crate) now: Option<Value>,
-    /// The rows that are deleted.
-    pub(crate) deleted: Vec<RowKey>,
 }
 
 /// What a plan wrote of one entity.
@@ -26,7 +24,7 @@ pub(crate) struct LedgerEntry {
 }
 
 /// What a plan did with an entity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Written {
     /// Inserted it with this version, and the time in these columns.
     Inserted {
@@ -39,8 +37,8 @@ pub(crate) enum Written {
         version: Option<i64>,
         updated_at: Option<usize>,
     },
-    /// Deleted it.
-    Deleted,
+    /// Deleted the row with this key.
+    Deleted { key: Vec<Value> },
 }
 
 /// What the library and the writer supplied: keys that were asked for, the time, what the database computed.

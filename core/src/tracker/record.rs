@@ -251,12 +251,14 @@ impl<E: Entity> Record<E> {
             .collect();
         let unique = unique_changes(table, original, &columns);
         let left = left_rows(table, original, &columns);
+        let joined = joined_rows(table, original, &columns);
         Ok(Some(Changed::Updated {
             key,
             version,
             columns,
             unique,
             left,
+            joined,
         }))
     }
 
@@ -282,9 +284,9 @@ impl<E: Entity> Record<E> {
     }
 
     /// Takes over what a step of the plan wrote, and what the writer gave.
-    pub(crate) fn accept(&mut self, step: usize, written: Written, given: &Given<'_>) {
+    pub(crate) fn accept(&mut self, step: usize, written: &Written, given: &Given<'_>) {
         let mut snapshot = self.flight.take().and_then(|flight| flight.written);
-        let (version, created_at, updated_at) = match written {
+        let (version, created_at, updated_at) = match *written {
             Written::Inserted {
                 version,
                 created_at,
@@ -294,7 +296,7 @@ impl<E: Entity> Record<E> {
                 version,
                 updated_at,
             } => (version, None, updated_at),
-            Written::Deleted => return,
+            Written::Deleted { .. } => return,
         };
         if let Written::Inserted { .. } = written {
             self.take_key(given);
@@ -453,11 +455,33 @@ fn left_rows(
     (table.foreign_keys())
         .filter(|key| matches!(key.reference.on_delete, Cascade | Restrict))
         .filter(|key| key.columns.iter().any(changes))
+        // What is not known may be one, NULL is none.
+        .filter(|key| !(key.columns.iter()).any(|column| original[*column] == Some(Value::Null)))
         .map(|key| RowKey {
             table: (key.reference.table)(),
             key: (key.columns.iter())
                 .map(|column| original[*column].clone().unwrap_or_default())
                 .collect(),
+        })
+        .collect()
+}
+
+/// The rows to which these changes make the row refer.
+fn joined_rows(
+    table: &'static TableDef,
+    original: &Snapshot,
+    changes: &[ColumnChange],
+) -> Vec<RowKey> {
+    let changed = |column| changes.iter().find(|change| change.column == column);
+    let value = |column: usize| match changed(column) {
+        Some(change) => change.value.clone(),
+        None => original[column].clone().unwrap_or_default(),
+    };
+    (table.foreign_keys())
+        .filter(|key| (key.columns.iter()).any(|column| changed(*column).is_some()))
+        .map(|key| RowKey {
+            table: (key.reference.table)(),
+            key: key.columns.iter().map(|column| value(*column)).collect(),
         })
         .collect()
 }

@@ -240,7 +240,8 @@ impl<E: Entity> EntitySet<E> {
             return;
         };
         record.replace_references(given);
-        if record.life == Life::New {
+        // One in flight gets its key when it is accepted.
+        if record.life == Life::New && record.flight.is_none() {
             // Of two with the same key the next save says so.
             drop(self.claim(place));
         }
@@ -249,7 +250,7 @@ impl<E: Entity> EntitySet<E> {
     /// Takes over what the step of a plan wrote.
     pub(crate) fn accept(&mut self, step: usize, entry: &LedgerEntry, given: &Given<'_>) {
         let place = entry.place;
-        if entry.written == Written::Deleted {
+        if matches!(entry.written, Written::Deleted { .. }) {
             drop(self.take(place));
             return;
         }
@@ -258,7 +259,7 @@ impl<E: Entity> EntitySet<E> {
         };
         let before = record.key.clone();
         let life = record.life;
-        record.accept(step, entry.written, given);
+        record.accept(step, &entry.written, given);
         let key = record.key.clone();
         if before != key {
             self.unlink(&before, life, place.index);

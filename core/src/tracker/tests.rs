@@ -63,6 +63,7 @@ fn only_what_was_touched_is_listed() {
             }],
             unique: Vec::new(),
             left: Vec::new(),
+            joined: Vec::new(),
         }
     );
 }

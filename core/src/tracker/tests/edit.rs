@@ -26,7 +26,6 @@ fn departed(tracker: &mut Tracker, handle: Tracked<Customer>) -> Ledger {
                 updated_at: None,
             },
         }],
-        deleted: Vec::new(),
         keys: TemporaryKeys::default(),
         now: None,
     };

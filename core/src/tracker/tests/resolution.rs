@@ -228,7 +228,6 @@ fn what_a_later_plan_may_have_written_is_not_resolved() {
                 updated_at: None,
             },
         }],
-        deleted: Vec::new(),
         keys: TemporaryKeys::default(),
         now: None,
     };
