@@ -109,6 +109,17 @@ impl Storage {
     }
 }
 
+/// What a column may hold beside NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneOf {
+    /// Whatever its type stores.
+    Any,
+    /// One of these texts.
+    Texts(&'static [&'static str]),
+    /// One of these integers.
+    Integers(&'static [i64]),
+}
+
 /// Why a value cannot be stored in, or read from, a column. Never contains the value itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueError(Cow<'static, str>);
@@ -118,6 +129,10 @@ impl ValueError {
     #[must_use]
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self(message.into())
+    }
+
+    pub(crate) const fn fixed(message: &'static str) -> Self {
+        Self(Cow::Borrowed(message))
     }
 
     /// The stored value is of a class that the field cannot hold.
@@ -166,6 +181,8 @@ pub trait ColumnType: Sized {
     const NULLABLE: bool = false;
     /// Whether values may be large: their entities are read on threads rather than inline.
     const LARGE: bool = false;
+    /// The values that a CHECK of the column allows.
+    const ONE_OF: OneOf = OneOf::Any;
 
     /// The value to store.
     ///
@@ -209,6 +226,7 @@ impl<T: Scalar> ColumnType for Option<T> {
     const STORAGE: Storage = T::STORAGE;
     const NULLABLE: bool = true;
     const LARGE: bool = T::LARGE;
+    const ONE_OF: OneOf = T::ONE_OF;
 
     fn encode(&self) -> Result<Value, ValueError> {
         self.as_ref().map_or(Ok(Value::Null), T::encode)

@@ -95,6 +95,7 @@ fn expand(
                 #of::STORAGE
             };
             const LARGE: bool = #of::LARGE;
+            const ONE_OF: #krate::value::OneOf = #of::ONE_OF;
 
             fn encode(&self) -> ::core::result::Result<#krate::value::Value, #krate::value::ValueError> {
                 #encoded

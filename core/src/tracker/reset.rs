@@ -4,7 +4,7 @@ use crate::{
     entity::Entity,
     tracker::{
         Record, Tracked, Tracker,
-        record::{Life, snapshot},
+        record::{Life, known, snapshot},
         set::EntitySet,
     },
 };
@@ -120,21 +120,27 @@ impl<E: Entity> Record<E> {
         !was_listed && self.is_listed()
     }
 
-    /// What was never read stays as it is, and counts as read.
+    /// What was never read stays as it is, and counts as read. What is right only together goes back together.
     fn reset_column(&mut self, column: usize) {
-        self.forced.retain(|forced| *forced != column);
+        let group = E::TABLE.group(column);
+        self.forced.retain(|forced| !group.contains(forced));
         if let Some(flight) = &mut self.flight {
-            flight.forced.retain(|forced| *forced != column);
+            flight.forced.retain(|forced| !group.contains(forced));
         }
         let Some(original) = &mut self.original else {
             return;
         };
-        let now = self.entity.encode(column).ok();
-        match &original[column] {
-            Some(before) if now.as_ref() == Some(before) => {}
+        let mut is_equal = true;
+        for column in group {
+            let now = self.entity.encode(column).ok();
+            match &original[column] {
+                Some(before) => is_equal &= now.as_ref() == Some(before),
+                None => original[column] = now,
+            }
+        }
+        if !is_equal {
             // It came from the field's own type, so it fits.
-            Some(before) => drop(self.entity.assign(column, before.as_ref())),
-            None => original[column] = now,
+            drop(self.entity.assign_from(column, &known(original)[..]));
         }
     }
 }

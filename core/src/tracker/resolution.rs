@@ -11,7 +11,7 @@ use crate::{
     tracker::{
         Place, Record, Tracker,
         handle::position,
-        record::{Life, Snapshot, snapshot},
+        record::{Life, Snapshot, known, snapshot},
         set::EntitySet,
     },
     value::{PrimaryKey, Value},
@@ -306,17 +306,18 @@ impl<E: Entity> Record<E> {
     fn rebase(&mut self, row: &E, columns: &[usize]) {
         let table = E::TABLE;
         let mut original = snapshot(row);
+        let values = known(&original);
         for (column, value) in original.iter_mut().enumerate() {
             if table.is_key(column) {
                 *value = self.entity.encode(column).ok();
-            } else if let Some(value) = value
-                && (table.keeps(column) || columns.contains(&column))
+            } else if value.is_some()
+                && (table.keeps(column) || columns.contains(&table.group(column).start))
             {
                 // It came from the field's own type, so it fits.
-                drop(self.entity.assign(column, value.as_ref()));
+                drop(self.entity.assign_from(column, &values[..]));
             }
         }
-        self.forced.retain(|column| !columns.contains(column));
+        (self.forced).retain(|column| !columns.contains(&table.group(*column).start));
         self.original = Some(original);
     }
 
@@ -336,12 +337,18 @@ impl<E: Entity> Record<E> {
         let original = self.original.as_ref().unwrap_or(&entity);
         let mut comparison = Comparison::default();
         for column in (0..row.len()).filter(|column| !E::TABLE.keeps(*column)) {
-            let (before, now, there) = (&original[column], &current[column], &row[column]);
-            let unknown = before.is_none();
+            let group = E::TABLE.group(column);
+            // What is right only together is one thing, of which the first column speaks.
+            if group.start != column {
+                continue;
+            }
+            let before = &original[group.clone()];
+            let (now, there) = (&current[group.clone()], &row[group.clone()]);
+            let unknown = before.contains(&None);
             if !unknown && there == before {
                 continue;
             }
-            if !unknown && now == before && !self.is_forced(column) {
+            if !unknown && now == before && !group.clone().any(|column| self.is_forced(column)) {
                 comparison.theirs.push(column);
             } else if now != there {
                 comparison.clashing.push(column);

@@ -5,7 +5,10 @@ use serde_json::Map;
 use crate::{
     entity::{Entity, TableDef},
     error::{Error, ErrorKind, Result},
-    tracker::{Record, Tracked, Tracker, record::Life},
+    tracker::{
+        Record, Tracked, Tracker,
+        record::{Life, known, snapshot},
+    },
     value::{JsonValue, Value, ValueError},
 };
 
@@ -124,15 +127,25 @@ impl<E: Entity> Record<E> {
         Ok(())
     }
 
+    /// Sets all of these, or none.
     fn set_given(&mut self, values: Vec<(usize, Value)>) -> Result<()> {
         let table = E::TABLE;
-        for (column, value) in values {
-            if table.is_key(column) {
-                continue;
+        let before = known(&snapshot(&self.entity));
+        let mut row = before.clone();
+        for (column, value) in &values {
+            row[*column] = value.clone();
+        }
+        let columns = || (values.iter().map(|(column, _)| *column)).filter(|at| !table.is_key(*at));
+        for (set, column) in columns().enumerate() {
+            if let Err((column, error)) = self.entity.assign_from(column, &row[..]) {
+                for column in columns().take(set) {
+                    drop(self.entity.assign_from(column, &before[..]));
+                }
+                return Err(Error::value(table.name, table.columns[column].name, &error));
             }
-            (self.entity.assign(column, value.as_ref()))
-                .map_err(|error| Error::value(table.name, table.columns[column].name, &error))?;
-            // The next save checks against this one.
+        }
+        // The next save checks against this version.
+        for (column, value) in values {
             if table.version == Some(column)
                 && let Some(original) = &mut self.original
             {

@@ -25,6 +25,7 @@ impl Entity {
         let key = self.key_items();
         let encode = self.columns.encode(krate);
         let assign = self.columns.assign(krate);
+        let assign_from = self.columns.assign_from(krate, None);
         let encode_json = self.columns.encode_json(krate);
         let decoded = self.columns.decoded(krate, None);
         let items = quote! {
@@ -41,6 +42,7 @@ impl Entity {
                 #key
                 #encode
                 #assign
+                #assign_from
                 #encode_json
 
                 // The parameter has a name that no field's type has.
@@ -270,7 +272,7 @@ fn demands(field: &Field, krate: &Path) -> TokenStream {
 impl Field {
     /// The `ColumnDef` of a field that is one column.
     pub(crate) fn definition(&self, krate: &Path) -> TokenStream {
-        let (name, column_type, member) = (&self.column, self.column_type(krate), self.name());
+        let (name, column_type, path) = (&self.column, self.column_type(krate), &self.path);
         let (unique, index) = (self.unique, self.index && self.special_index.is_none());
         let collate = option(self.collate.as_ref());
         let check = option(self.check.as_ref());
@@ -288,10 +290,11 @@ impl Field {
         let storage = quote_spanned!(at(&self.ty)=> #trait_of::STORAGE);
         let nullable = quote_spanned!(at(&self.ty)=> #trait_of::NULLABLE);
         let large = quote_spanned!(at(&self.ty)=> #trait_of::LARGE);
+        let one_of = quote_spanned!(at(&self.ty)=> #trait_of::ONE_OF);
         quote! {
             #krate::entity::ColumnDef {
                 name: #name,
-                field: #member,
+                field: #path,
                 storage: #storage,
                 nullable: #nullable,
                 large: #large,
@@ -302,6 +305,8 @@ impl Field {
                 default: #default,
                 generated: #generated,
                 references: #references,
+                one_of: #one_of,
+                group: #krate::entity::Group { before: 0, after: 0 },
             }
         }
     }

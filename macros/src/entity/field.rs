@@ -144,6 +144,8 @@ pub(crate) struct Reference {
 /// One field.
 pub(crate) struct Field {
     pub(crate) member: Ident,
+    /// Its name, without `r#`; after that of its variant and a dot if it has one.
+    pub(crate) path: String,
     pub(crate) constant: Ident,
     pub(crate) column: String,
     /// Where the column's name stands.
@@ -164,11 +166,13 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Reads a field; `None` when its attributes are so wrong that no more can be said about it.
+    /// Reads a field; `None` when its attributes are so wrong that no more can be said about it. `within` is the
+    /// variant that it is a field of, in snake case.
     pub(crate) fn parse(
         field: &syn::Field,
         place: Place,
         case: Option<Case>,
+        within: Option<&str>,
         errors: &mut Errors,
     ) -> Option<Parsed> {
         let member = field.ident.clone()?;
@@ -179,6 +183,8 @@ impl Field {
             return errors.take(found.finish(Parsed::Skipped(Skipped { member })));
         }
         let name = member.unraw().to_string();
+        let path = within.map_or_else(|| name.clone(), |variant| format!("{variant}.{name}"));
+        let name = within.map_or_else(|| name.clone(), |variant| format!("{variant}_{name}"));
         let written = case.map_or_else(|| name.clone(), |case| case.of(&name));
         let column = settings.string("column", &mut found);
         let wrapper = Wrapper::parse(&settings, &mut found);
@@ -203,6 +209,7 @@ impl Field {
             generated: generated(&settings, &mut found),
             references: reference(&settings, &mut found),
             ty: field.ty.clone(),
+            path,
             member,
         };
         let wrapped = wrapper.map(|(_, name)| name);
