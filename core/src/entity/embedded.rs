@@ -7,6 +7,30 @@ use crate::{
 
 /// A struct, or an enum with data, whose fields are columns of the entity that has a field of it. Derive it with
 /// `EntityEmbed`.
+///
+/// # Examples
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// #[derive(Debug, Clone, PartialEq, EntityEmbed)]
+/// enum Payment {
+///     Cash,
+///     Card { number: String, expires: Option<i64> },
+///     Transfer(String),
+/// }
+///
+/// #[derive(Debug, Entity)]
+/// struct Order {
+///     #[entity(id)]
+///     id: i64,
+///     #[entity(embed)]
+///     payment: Payment, // payment_kind, payment_card_number, payment_card_expires, payment_transfer
+/// }
+///
+/// let paid_by_card = Order::PAYMENT.then(Payment::KIND).eq("Card".to_owned());
+/// let card = Order::PAYMENT.then(Payment::CARD_NUMBER).eq("4711".to_owned());
+/// # let _ = Order::query().filter(paid_by_card).filter(card);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be embedded",
     label = "no struct or enum with `EntityEmbed`",
