@@ -169,7 +169,7 @@ impl std::error::Error for ValueError {}
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
     note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address, serde_json::Value, or an Option of these",
-    note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
+    note = "for an enum without data derive `EntityEnum`; for several columns derive `EntityEmbed` and write #[entity(embed)] on the field; for any type that serde knows write #[entity(json)] on the field",
     note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
     note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
     note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"
@@ -215,7 +215,7 @@ pub trait ColumnType: Sized {
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
     note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address or serde_json::Value",
-    note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
+    note = "for an enum without data derive `EntityEnum`; for several columns derive `EntityEmbed` and write #[entity(embed)] on the field; for any type that serde knows write #[entity(json)] on the field",
     note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
     note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
     note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"

@@ -15,7 +15,6 @@ mod strict {
     #![deny(missing_docs, warnings, clippy::all, clippy::pedantic, clippy::nursery)]
     #![deny(unused_qualifications, unreachable_pub, unnameable_types)]
     #![deny(missing_debug_implementations, single_use_lifetimes, unused_lifetimes)]
-    #![deny(clippy::absolute_paths, clippy::missing_inline_in_public_items)]
     #![allow(
         clippy::redundant_pub_crate,
         reason = "this is a crate of its own for the sake of the test"

@@ -1,4 +1,8 @@
 //! What a save does to rows that refer to each other, and to keys that are taken.
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "clippy takes the `unique` of two indexes for one attribute"
+)]
 
 use anabranch::{
     error::{ErrorKind, Result},

@@ -143,7 +143,7 @@ pub const fn columns<const COUNT: usize>(
             } => {
                 assert!(
                     !is_optional || has_required(columns),
-                    "an optional embedded struct needs a field that is never NULL"
+                    "an optional embedded struct needs a field that is never NULL: remove the Option of one, or that of the struct"
                 );
                 let mut column = 0;
                 while column < columns.len() {
@@ -214,7 +214,9 @@ pub const fn position(columns: &[ColumnDef], field: &str) -> usize {
         }
         column += 1;
     }
-    panic!("the embedded struct has no such field")
+    panic!(
+        "the embedded struct has no such field: name one that it has, as in `index(columns(home.city))`"
+    )
 }
 
 const fn has_required(columns: &[ColumnDef]) -> bool {

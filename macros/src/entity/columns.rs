@@ -7,7 +7,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Path, Token, Visibility, punctuated::Punctuated};
 
 use crate::{
-    entity::field::{Embed, Field, Form, Parsed, Skipped, at},
+    entity::field::{Embed, Field, Form, Parsed, Skipped, at, moved},
     errors::Errors,
     names::Case,
     settings::{FieldPath, Place},
@@ -33,7 +33,7 @@ impl Columns {
         for field in named {
             match Field::parse(field, place, case, None, errors) {
                 Some(Parsed::Column(field)) => columns.fields.push(*field),
-                Some(Parsed::Skipped(field)) => columns.skipped.push(field),
+                Some(Parsed::Skipped(field)) => columns.skipped.push(*field),
                 None => {}
             }
         }
@@ -213,17 +213,18 @@ impl Columns {
                 let place = place(index);
                 field.encoded(krate, &quote!(&#place))
             },
-            |index, Embed { is_optional, .. }, first| {
+            |index, Embed { is_optional, ty, .. }, first| {
+                let krate = moved(krate, at(ty));
                 let place = place(index);
                 if *is_optional {
-                    quote! {
+                    quote_spanned! {at(ty)=>
                         #krate::entity::optional::encode(
                             ::core::option::Option::as_ref(&#place),
                             column - #first,
                         )
                     }
                 } else {
-                    quote!(#krate::entity::Embedded::encode(&#place, column - #first))
+                    quote_spanned!(at(ty)=> #krate::entity::Embedded::encode(&#place, column - #first))
                 }
             },
         )
@@ -248,13 +249,15 @@ impl Columns {
                     }
                 }
             },
-            |index, Embed { is_optional, .. }, first| {
+            |index, Embed { is_optional, ty, .. }, first| {
+                let krate = moved(krate, at(ty));
                 let place = place(index);
-                if *is_optional {
-                    quote!(return #krate::entity::optional::assign(&mut #place, column - #first, value))
+                let assign = if *is_optional {
+                    quote_spanned!(at(ty)=> #krate::entity::optional::assign)
                 } else {
-                    quote!(return #krate::entity::Embedded::assign(&mut #place, column - #first, value))
-                }
+                    quote_spanned!(at(ty)=> #krate::entity::Embedded::assign)
+                };
+                quote_spanned!(at(ty)=> return #assign(&mut #place, column - #first, value))
             },
         )
     }
@@ -280,11 +283,11 @@ impl Columns {
              },
              first| {
                 let encode = if *is_optional {
-                    quote!(#krate::entity::optional::encode_json::<#ty>)
+                    quote_spanned!(at(ty)=> #krate::entity::optional::encode_json::<#ty>)
                 } else {
-                    quote!(<#ty as #krate::entity::Embedded>::encode_json)
+                    quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::encode_json)
                 };
-                quote!(#encode(column - #first, json))
+                quote_spanned!(at(ty)=> #encode(column - #first, json))
             },
         )
     }
@@ -352,13 +355,16 @@ impl Columns {
             return TokenStream::new();
         }
         let embedded = (self.all()).filter_map(|index| {
-            let Embed { is_optional, .. } = self.fields[index].embed()?;
+            let Embed { is_optional, ty, .. } = self.fields[index].embed()?;
             let (place, first) = (self.place(index), self.position(index));
+            let krate = moved(krate, at(ty));
             let (end, start) = (constant(index + 1), based(base, &first));
             Some(if *is_optional {
-                quote!(#first..#end => #krate::entity::optional::assign_from(&mut #place, row, #start),)
+                quote_spanned! {at(ty)=>
+                    #first..#end => #krate::entity::optional::assign_from(&mut #place, row, #start),
+                }
             } else {
-                quote! {
+                quote_spanned! {at(ty)=>
                     #first..#end => {
                         #krate::entity::Embedded::assign_from(&mut #place, column - #first, row, #start)
                     }
@@ -392,10 +398,10 @@ impl Columns {
             let value = self.decoded_field(index, krate, base);
             quote!(#member: #value,)
         });
-        let skipped = self
-            .skipped
-            .iter()
-            .map(|Skipped { member }| quote!(#member: ::core::default::Default::default(),));
+        let skipped = self.skipped.iter().map(|skipped| {
+            let (member, value) = (&skipped.member, skipped.value());
+            quote!(#member: #value,)
+        });
         quote!(#(#fields)* #(#skipped)*)
     }
 
@@ -424,9 +430,9 @@ impl Columns {
             };
         };
         let decode = if *is_optional {
-            quote!(#krate::entity::optional::decode::<#ty, __Row>)
+            quote_spanned!(at(ty)=> #krate::entity::optional::decode::<#ty, __Row>)
         } else {
-            quote!(<#ty as #krate::entity::Embedded>::decode::<__Row>)
+            quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::decode::<__Row>)
         };
         quote! {
             match #decode(row, #position) {
@@ -508,7 +514,7 @@ fn check_names(fields: &[Field], errors: &mut Errors) {
                     &field.column_at,
                     format!(
                         "the column `{}` belongs to `{}` already (case does not count): choose another name",
-                        earlier.column, earlier.member
+                        earlier.column, earlier.path
                     ),
                 );
             } else if field.constant == earlier.constant {
@@ -516,7 +522,7 @@ fn check_names(fields: &[Field], errors: &mut Errors) {
                     &field.member,
                     format!(
                         "the constant `{}` belongs to `{}` already: rename one of the fields",
-                        field.constant, earlier.member
+                        field.constant, earlier.path
                     ),
                 );
             }

@@ -10,7 +10,7 @@ use syn::{Path, ext::IdentExt};
 use crate::{
     entity::{
         Entity,
-        field::{Field, Reference, Role, at},
+        field::{Field, Reference, Role, at, moved},
         index::{ForeignKey, Index, IndexOn},
     },
     settings::SqlOrRust,
@@ -52,6 +52,9 @@ impl Entity {
                     ::core::result::Result::Ok(Self { #decoded })
                 }
             }
+
+            // Looked at by `cargo check` too, so that what is wrong with it is told there.
+            const _: &#krate::entity::TableDef = <#name as #krate::entity::Entity>::TABLE;
         };
         self.columns.enclosed(&constants, items)
     }
@@ -199,10 +202,25 @@ impl Entity {
         };
         let ty = match types[..] {
             [ty] => quote!(#ty),
-            _ => quote!((#(#types,)*)),
+            // The message about all of them stands where they were put together.
+            _ => {
+                let types = types.iter().map(|ty| moved(ty, at(entity)));
+                quote_spanned!(at(entity)=> (#(#types,)*))
+            }
         };
+        let reference = &key.reference;
         let key = quote_spanned!(at(entity)=> <#entity as #krate::entity::Entity>::Key);
-        quote_spanned!(at(entity)=> let () = <#ty as #krate::entity::demand::ReferenceType<#key>>::MET;)
+        let mut demands = quote_spanned! {at(entity)=>
+            let () = <#ty as #krate::entity::demand::ReferenceType<#key>>::MET;
+        };
+        if reference.sets_null() {
+            for ty in types {
+                demands.extend(quote_spanned! {at(ty)=>
+                    let () = <#ty as #krate::entity::demand::NullableType>::MET;
+                });
+            }
+        }
+        demands
     }
 
     fn key_items(&self) -> TokenStream {
@@ -247,7 +265,7 @@ fn demands(field: &Field, krate: &Path) -> TokenStream {
         let entity = &reference.entity;
         let key = quote_spanned!(at(entity)=> <#entity as #krate::entity::Entity>::Key);
         wanted.push(quote!(ReferenceType<#key>));
-        if reference.on_delete == "SetNull" || reference.on_update == "SetNull" {
+        if reference.sets_null() {
             wanted.push(quote!(NullableType));
         }
     }

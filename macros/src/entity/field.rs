@@ -73,12 +73,21 @@ pub(crate) struct Generated {
 /// A field that is no column.
 pub(crate) struct Skipped {
     pub(crate) member: Ident,
+    ty: Type,
+}
+
+impl Skipped {
+    /// What it is in an entity that was read.
+    pub(crate) fn value(&self) -> TokenStream {
+        let ty = &self.ty;
+        quote_spanned!(at(ty)=> <#ty as ::core::default::Default>::default())
+    }
 }
 
 /// What a field turns out to be.
 pub(crate) enum Parsed {
     Column(Box<Field>),
-    Skipped(Skipped),
+    Skipped(Box<Skipped>),
 }
 
 /// The column types for what is none itself: `Json<T>`, `Scaled<T, 2>`, `Padded<T>`.
@@ -141,6 +150,13 @@ pub(crate) struct Reference {
     pub(crate) on_update: Ident,
 }
 
+impl Reference {
+    /// Whether the database may make it NULL.
+    pub(crate) fn sets_null(&self) -> bool {
+        self.on_delete == "SetNull" || self.on_update == "SetNull"
+    }
+}
+
 /// One field.
 pub(crate) struct Field {
     pub(crate) member: Ident,
@@ -180,7 +196,10 @@ impl Field {
         let settings = Settings::parse(&field.attrs, place, &mut found);
         if settings.flag("skip", &mut found) {
             settings.alone("skip", "it is no column", &mut found);
-            return errors.take(found.finish(Parsed::Skipped(Skipped { member })));
+            return errors.take(found.finish(Parsed::Skipped(Box::new(Skipped {
+                member,
+                ty: field.ty.clone(),
+            }))));
         }
         let name = member.unraw().to_string();
         let path = within.map_or_else(|| name.clone(), |variant| format!("{variant}.{name}"));
@@ -277,10 +296,16 @@ impl Field {
     fn check_embedded(&self, settings: &Settings, errors: &mut Errors) {
         if self.embed().is_some() {
             for name in settings.names_but(&["embed", "prefix"]) {
-                errors.push(
-                    name,
-                    format!("`{name}` belongs on a field of the embedded struct: an embedded struct is several columns"),
-                );
+                let message = if Place::EmbeddedField.takes(&name.to_string()) {
+                    format!(
+                        "`{name}` belongs on a field of the embedded struct: an embedded struct is several columns"
+                    )
+                } else {
+                    format!(
+                        "`{name}` is of one column, and an embedded struct is several: remove `{name}`"
+                    )
+                };
+                errors.push(name, message);
             }
         } else if let Some(prefix) = settings.name("prefix") {
             errors.push(
@@ -330,7 +355,7 @@ pub(crate) fn at(tokens: &impl Spanned) -> Span {
 }
 
 /// The same tokens at another place: a message about a type begins where the type's first token is.
-fn moved(tokens: impl ToTokens, to: Span) -> TokenStream {
+pub(crate) fn moved(tokens: impl ToTokens, to: Span) -> TokenStream {
     let tokens = tokens.into_token_stream().into_iter();
     tokens
         .map(|mut token| {
@@ -363,7 +388,7 @@ fn form(
 }
 
 /// `T` of `Option<T>`, by the look of it: a derive sees names, not types.
-fn option_of(ty: &Type) -> Option<&Type> {
+pub(crate) fn option_of(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path
         .path

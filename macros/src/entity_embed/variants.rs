@@ -12,7 +12,7 @@ use syn::{
 use crate::{
     entity::{
         columns::Columns,
-        field::{Field, Parsed},
+        field::{Field, Parsed, Skipped},
     },
     errors::Errors,
     names::{Case, snake_case},
@@ -37,7 +37,7 @@ struct Kind {
     /// The members that are columns; they are these fields.
     members: Vec<Member>,
     fields: Range<usize>,
-    skipped: Vec<Member>,
+    skipped: Vec<(Member, Skipped)>,
 }
 
 impl<'a> EmbeddedEnum<'a> {
@@ -232,7 +232,11 @@ impl<'a> EmbeddedEnum<'a> {
         let base = quote!(first);
         let variants = self.kinds.iter().map(|kind| {
             let stored = Literal::byte_string(kind.stored.as_bytes());
-            let (variant, members, skipped) = (&kind.variant, &kind.members, &kind.skipped);
+            let (variant, members) = (&kind.variant, &kind.members);
+            let skipped = kind.skipped.iter().map(|(member, skipped)| {
+                let value = skipped.value();
+                quote!(#member: #value,)
+            });
             let values = (kind.fields.clone())
                 .map(|index| self.columns.decoded_field(index, krate, Some(&base)));
             let start = self.columns.position(kind.fields.start);
@@ -242,7 +246,7 @@ impl<'a> EmbeddedEnum<'a> {
                     match #krate::entity::variant::check_others::<__Row>(row, first, #start..#end, #count) {
                         ::core::result::Result::Ok(()) => ::core::result::Result::Ok(Self::#variant {
                             #(#members: #values,)*
-                            #(#skipped: ::core::default::Default::default(),)*
+                            #(#skipped)*
                         }),
                         ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
                     }
@@ -306,7 +310,7 @@ impl Kind {
                     members.push(member);
                     fields.push(*field);
                 }
-                Some(Parsed::Skipped(_)) => skipped.push(member),
+                Some(Parsed::Skipped(field)) => skipped.push((member, *field)),
                 None => {}
             }
         }

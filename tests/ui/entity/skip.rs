@@ -25,6 +25,7 @@ struct Item {
 }
 
 #[derive(Entity)]
+#[entity(index(columns(cached)))]
 struct Indexed {
     #[entity(id)]
     id: i64,
