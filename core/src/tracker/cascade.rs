@@ -121,7 +121,7 @@ impl<E: Entity> Record<E> {
     /// The row's reference became NULL. So does the entity's, unless it was changed meanwhile.
     fn refer_to_nothing(&mut self, broken: Broken<'_>) {
         for column in broken.columns {
-            if !self.differs(*column) {
+            if !self.differs_itself(*column) {
                 // A field that cannot be NULL is of a table whose column cannot be either: it was not set.
                 drop(self.entity.assign(*column, ValueRef::Null));
             }

@@ -112,7 +112,7 @@ impl<E: Entity> Record<E> {
             .any(|column| self.differs_itself(column))
     }
 
-    fn differs_itself(&self, column: usize) -> bool {
+    pub(in crate::tracker) fn differs_itself(&self, column: usize) -> bool {
         let Some(original) = &self.original else {
             return false;
         };
