@@ -14,18 +14,15 @@ mod types;
 
 pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
+pub(crate) use self::identity::{Identities, Identity};
 pub use self::{
     column::{Column, CommitSeq},
-    embedded::{Embedded, optional},
+    embedded::{Embedded, optional, variant},
     table::{
-        ColumnDef, DefaultValue, ForeignKey, ForeignKeyAction, Generated, IndexDef, IndexedBy,
-        Reference, TableDef,
+        ColumnDef, DefaultValue, ForeignKey, ForeignKeyAction, Generated, Group, IndexDef,
+        IndexedBy, Reference, TableDef,
     },
     types::EntityTypes,
-};
-pub(crate) use self::{
-    embedded::assign_from_row,
-    identity::{Identities, Identity},
 };
 
 use crate::{
@@ -64,6 +61,20 @@ pub trait Entity: Sized + Send + Sync + 'static {
     ///
     /// When the value does not fit the field.
     fn assign(&mut self, column: usize, value: ValueRef<'_>) -> Result<(), ValueError>;
+
+    /// Replaces the field of the column at `column` from a row that has all columns in the table's order. What is only
+    /// right as a whole is replaced as a whole: an embedded struct that may be `None`, an enum with data.
+    ///
+    /// # Errors
+    ///
+    /// The index of the column whose value does not fit its field, and why; then the field is as it was.
+    fn assign_from<R: Row + ?Sized>(
+        &mut self,
+        column: usize,
+        row: &R,
+    ) -> Result<(), (usize, ValueError)> {
+        (self.assign(column, row.value(column))).map_err(|error| (column, error))
+    }
 
     /// The value to store in the column at `column` for a JSON value that its field is to be set from.
     ///

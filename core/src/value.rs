@@ -109,6 +109,17 @@ impl Storage {
     }
 }
 
+/// What a column may hold beside NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneOf {
+    /// Whatever its type stores.
+    Any,
+    /// One of these texts.
+    Texts(&'static [&'static str]),
+    /// One of these integers.
+    Integers(&'static [i64]),
+}
+
 /// Why a value cannot be stored in, or read from, a column. Never contains the value itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueError(Cow<'static, str>);
@@ -118,6 +129,10 @@ impl ValueError {
     #[must_use]
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self(message.into())
+    }
+
+    pub(crate) const fn fixed(message: &'static str) -> Self {
+        Self(Cow::Borrowed(message))
     }
 
     /// The stored value is of a class that the field cannot hold.
@@ -154,7 +169,7 @@ impl std::error::Error for ValueError {}
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
     note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address, serde_json::Value, or an Option of these",
-    note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
+    note = "for an enum without data derive `EntityEnum`; for several columns derive `EntityEmbed` and write #[entity(embed)] on the field; for any type that serde knows write #[entity(json)] on the field",
     note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
     note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
     note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"
@@ -166,6 +181,8 @@ pub trait ColumnType: Sized {
     const NULLABLE: bool = false;
     /// Whether values may be large: their entities are read on threads rather than inline.
     const LARGE: bool = false;
+    /// The values that a CHECK of the column allows.
+    const ONE_OF: OneOf = OneOf::Any;
 
     /// The value to store.
     ///
@@ -198,7 +215,7 @@ pub trait ColumnType: Sized {
     message = "`{Self}` cannot be stored in a column",
     label = "not a column type",
     note = "use i8 to i64, u8 to u32, bool, f32, f64, char, String, Vec<u8>, Uuid, a chrono type, Duration, an IP address or serde_json::Value",
-    note = "for an enum without data derive `EntityEnum`; for any type that serde knows write #[entity(json)] on the field",
+    note = "for an enum without data derive `EntityEnum`; for several columns derive `EntityEmbed` and write #[entity(embed)] on the field; for any type that serde knows write #[entity(json)] on the field",
     note = "SQLite has no unsigned 64-bit integer: use i64, or write #[entity(padded)] on a u64 or u128, which is then text that sorts as the number",
     note = "for a decimal number write #[entity(scale = 2)] on the field: it is an integer then, exact with two digits after the point",
     note = "the types of the crates jiff and time need the feature `jiff` or `time` of anabranch"
@@ -209,6 +226,7 @@ impl<T: Scalar> ColumnType for Option<T> {
     const STORAGE: Storage = T::STORAGE;
     const NULLABLE: bool = true;
     const LARGE: bool = T::LARGE;
+    const ONE_OF: OneOf = T::ONE_OF;
 
     fn encode(&self) -> Result<Value, ValueError> {
         self.as_ref().map_or(Ok(Value::Null), T::encode)

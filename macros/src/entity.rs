@@ -19,7 +19,7 @@ use crate::{
         index::{ForeignKey, Index, IndexOn},
     },
     errors::Errors,
-    names::snake_case,
+    names::{nearest, snake_case},
     settings::{FieldPath, Place, Settings},
 };
 
@@ -217,10 +217,13 @@ impl Columns {
         let field = self.find(&path.field);
         let (is_embedded, is_path) = match field {
             None => {
-                errors.push(
-                    &path.field,
-                    "there is no such column: name a field of this struct",
+                let names: Vec<_> = self.fields.iter().map(|field| &field.path[..]).collect();
+                let name = path.field.unraw().to_string();
+                let instead = nearest(&name, &names).map_or_else(
+                    || "name a field of this struct".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
                 );
+                errors.push(&path.field, format!("there is no such column: {instead}"));
                 return;
             }
             Some((_, field)) => (field.embed().is_some(), !path.inner.is_empty()),

@@ -1,4 +1,6 @@
-//! `#[derive(EntityEmbed)]`: a struct whose fields are columns of the entity that it is part of.
+//! `#[derive(EntityEmbed)]`: a struct, or an enum with data, whose fields are columns of the entity that it is part of.
+
+mod variants;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,11 +8,15 @@ use syn::{Data, DataStruct, DeriveInput, Fields};
 
 use crate::{
     entity::columns::Columns,
+    entity_embed::variants::EmbeddedEnum,
     errors::Errors,
     settings::{Place, Settings},
 };
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
+    if let Data::Enum(variants) = &input.data {
+        return EmbeddedEnum::parse(input, variants).map(|parsed| parsed.expand());
+    }
     let Data::Struct(DataStruct {
         fields: Fields::Named(named),
         ..
@@ -18,7 +24,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     else {
         return Err(syn::Error::new_spanned(
             &input.ident,
-            "an embedded struct has named fields: for a type around one value derive `EntityNewtype`, for an enum `EntityEnum`",
+            "an embedded struct has named fields: for a type around one value derive `EntityNewtype`",
         ));
     };
     let mut errors = Errors::default();
@@ -47,6 +53,7 @@ fn expand(input: &DeriveInput, columns: &Columns, krate: &syn::Path) -> TokenStr
     let typed = columns.constants(krate, visibility);
     let encode = columns.encode(krate);
     let assign = columns.assign(krate);
+    let assign_from = columns.assign_from(krate, Some(&quote!(first)));
     let encode_json = columns.encode_json(krate);
     let decoded = columns.decoded(krate, Some(&quote!(first)));
     let items = quote! {
@@ -63,6 +70,7 @@ fn expand(input: &DeriveInput, columns: &Columns, krate: &syn::Path) -> TokenStr
 
             #encode
             #assign
+            #assign_from
             #encode_json
 
             // The parameter has a name that no field's type has.

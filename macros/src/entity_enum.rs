@@ -15,6 +15,7 @@ struct EntityEnum {
     name: Ident,
     krate: Path,
     integer: bool,
+    check: bool,
     variants: Vec<(Ident, String)>,
 }
 
@@ -45,6 +46,7 @@ impl EntityEnum {
         }
         let settings = Settings::parse(&input.attrs, Place::Enum, &mut errors);
         let integer = settings.flag("integer", &mut errors);
+        let check = settings.flag("check", &mut errors);
         let case = settings.case(&mut errors);
         if let Some(at) = settings.name("rename_all").filter(|_| integer) {
             errors.push(
@@ -65,6 +67,7 @@ impl EntityEnum {
             krate: settings.krate(&mut errors),
             name: input.ident,
             integer,
+            check,
         };
         if !integer {
             parsed.check_names(&mut errors);
@@ -101,6 +104,7 @@ impl EntityEnum {
             .enumerate()
             .map(|(index, variant)| self.stored(index, variant));
         let variants: Vec<_> = self.variants.iter().map(|(variant, _)| variant).collect();
+        let one_of = self.one_of();
         let unknown = format!("the stored value is no variant of {}", name.unraw());
         quote! {
             #[automatically_derived]
@@ -110,6 +114,7 @@ impl EntityEnum {
             #[allow(deprecated, reason = "a deprecated variant may still be stored")]
             impl #krate::value::ColumnType for #name {
                 const STORAGE: #krate::value::Storage = #krate::value::Storage::#storage;
+                #one_of
 
                 fn encode(&self) -> ::core::result::Result<#krate::value::Value, #krate::value::ValueError> {
                     ::core::result::Result::Ok(#krate::value::Value::#storage(match self {
@@ -163,6 +168,27 @@ impl EntityEnum {
         quote!(#(#constants)*)
     }
 
+    /// The values that a CHECK allows, if there is to be one.
+    fn one_of(&self) -> TokenStream {
+        if !self.check {
+            return TokenStream::new();
+        }
+        let krate = &self.krate;
+        let values = self.variants.iter().map(|(variant, name)| {
+            if self.integer {
+                quote!(Self::#variant as i64)
+            } else {
+                quote!(#name)
+            }
+        });
+        let of = if self.integer {
+            quote!(Integers)
+        } else {
+            quote!(Texts)
+        };
+        quote!(const ONE_OF: #krate::value::OneOf = #krate::value::OneOf::#of(&[#(#values),*]);)
+    }
+
     fn encoded(&self, (variant, name): &(Ident, String)) -> TokenStream {
         if self.integer {
             quote!(Self::#variant as i64)
@@ -197,7 +223,7 @@ fn stored_name(
     if !matches!(variant.fields, Fields::Unit) {
         errors.push(
             variant,
-            format!("a column holds one value: remove the data of `{name}`, or store the enum with #[entity(json)]"),
+            format!("a column holds one value: remove the data of `{name}`, or derive `EntityEmbed` instead, or store the enum with #[entity(json)]"),
         );
     }
     if integer && variant.discriminant.is_none() {

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::{Data, DataStruct, DeriveInput, Fields, Type};
 
 use crate::{
-    entity::field::{Wrapper, at},
+    entity::field::{Wrapper, at, option_of},
     errors::Errors,
     settings::{Place, Settings},
 };
@@ -17,6 +17,12 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         errors.push(
             &input.generics,
             "a newtype in a column has no parameters: write one for each type",
+        );
+    }
+    if option_of(inner).is_some() {
+        errors.push(
+            inner,
+            "a newtype is never NULL: remove the Option here, and write it on the field",
         );
     }
     let settings = Settings::parse(&input.attrs, Place::Newtype, &mut errors);
@@ -95,6 +101,7 @@ fn expand(
                 #of::STORAGE
             };
             const LARGE: bool = #of::LARGE;
+            const ONE_OF: #krate::value::OneOf = #of::ONE_OF;
 
             fn encode(&self) -> ::core::result::Result<#krate::value::Value, #krate::value::ValueError> {
                 #encoded

@@ -24,6 +24,11 @@ pub(crate) enum Place {
     Field,
     Embedded,
     EmbeddedField,
+    EmbeddedEnum,
+    /// A variant with data.
+    EmbeddedVariant,
+    /// A field of such a variant.
+    VariantField,
     Newtype,
     Enum,
     Variant,
@@ -34,6 +39,68 @@ pub(crate) enum Place {
     /// In the parentheses of `foreign_key(...)`.
     ForeignKey,
 }
+
+/// What a field of an entity takes.
+const FIELD: &[&str] = &[
+    "id",
+    "autoincrement",
+    "column",
+    "json",
+    "embed",
+    "prefix",
+    "skip",
+    "scale",
+    "padded",
+    "version",
+    "commit_seq",
+    "created_at",
+    "updated_at",
+    "unique",
+    "index",
+    "collate",
+    "check",
+    "default",
+    "generated",
+    "stored",
+    "references",
+    "on_delete",
+    "on_update",
+];
+
+/// What a field of an embedded struct takes.
+const EMBEDDED_FIELD: &[&str] = &[
+    "column",
+    "json",
+    "scale",
+    "padded",
+    "embed",
+    "prefix",
+    "skip",
+    "unique",
+    "index",
+    "collate",
+    "default",
+    "references",
+    "on_delete",
+    "on_update",
+];
+
+/// What a field of a variant takes.
+const VARIANT_FIELD: &[&str] = &[
+    "column",
+    "json",
+    "scale",
+    "padded",
+    "embed",
+    "prefix",
+    "skip",
+    "unique",
+    "index",
+    "collate",
+    "references",
+    "on_delete",
+    "on_update",
+];
 
 impl Place {
     /// The attributes that are known here.
@@ -49,55 +116,24 @@ impl Place {
                 "foreign_key",
                 "crate",
             ],
-            Self::Field => &[
-                "id",
-                "autoincrement",
-                "column",
-                "json",
-                "embed",
-                "prefix",
-                "skip",
-                "scale",
-                "padded",
-                "version",
-                "commit_seq",
-                "created_at",
-                "updated_at",
-                "unique",
-                "index",
-                "collate",
-                "check",
-                "default",
-                "generated",
-                "stored",
-                "references",
-                "on_delete",
-                "on_update",
-            ],
+            Self::Field => FIELD,
             Self::Embedded => &["rename_all", "crate"],
-            Self::EmbeddedField => &[
-                "column",
-                "json",
-                "scale",
-                "padded",
-                "embed",
-                "prefix",
-                "skip",
-                "unique",
-                "index",
-                "collate",
-                "default",
-                "references",
-                "on_delete",
-                "on_update",
-            ],
+            Self::EmbeddedField => EMBEDDED_FIELD,
+            Self::EmbeddedEnum => &["tag", "rename_all", "check", "crate"],
+            Self::EmbeddedVariant => &["rename"],
+            Self::VariantField => VARIANT_FIELD,
             Self::Newtype => &["key", "json", "scale", "padded", "crate"],
-            Self::Enum => &["integer", "rename_all", "crate"],
+            Self::Enum => &["integer", "rename_all", "check", "crate"],
             Self::Variant => &["rename"],
             Self::Index => &["columns", "on", "name", "unique", "where"],
             Self::FieldIndex => &["name", "unique", "where"],
             Self::ForeignKey => &["columns", "references", "on_delete", "on_update"],
         }
+    }
+
+    /// Whether an attribute is known here.
+    pub(crate) fn takes(self, name: &str) -> bool {
+        self.known().contains(&name)
     }
 
     fn may_repeat(self, name: &str) -> bool {
@@ -106,27 +142,34 @@ impl Place {
 
     const fn as_str(self) -> &'static str {
         match self {
-            Self::Struct => "a struct",
-            Self::Field => "a field",
+            Self::Struct => "an entity",
+            Self::Field => "a field of an entity",
             Self::Embedded => "an embedded struct",
             Self::EmbeddedField => "a field of an embedded struct",
+            Self::EmbeddedEnum => "an enum with data",
+            Self::EmbeddedVariant => "a variant with data",
+            Self::VariantField => "a field of a variant",
             Self::Newtype => "a newtype",
-            Self::Enum => "an enum",
+            Self::Enum => "an enum without data",
             Self::Variant => "a variant",
             Self::Index | Self::FieldIndex => "an index",
             Self::ForeignKey => "a foreign key",
         }
     }
 
-    /// The place that a derive of this place also has, for an attribute that was put on the wrong one.
-    const fn counterpart(self) -> Self {
+    /// The places that an attribute may have been meant for that was put here.
+    const fn others(self) -> &'static [Self] {
         match self {
-            Self::Struct => Self::Field,
-            Self::Field | Self::Index | Self::FieldIndex | Self::ForeignKey => Self::Struct,
-            Self::Embedded => Self::EmbeddedField,
-            Self::EmbeddedField => Self::Field,
-            Self::Newtype | Self::Variant => Self::Enum,
-            Self::Enum => Self::Variant,
+            Self::Struct => &[Self::Field],
+            Self::Field | Self::Index | Self::FieldIndex | Self::ForeignKey => &[Self::Struct],
+            Self::Embedded => &[Self::EmbeddedField, Self::Struct],
+            Self::EmbeddedField => &[Self::Field, Self::Struct],
+            Self::EmbeddedEnum => &[Self::EmbeddedVariant, Self::VariantField, Self::Enum],
+            Self::EmbeddedVariant => &[Self::VariantField, Self::EmbeddedEnum],
+            Self::VariantField => &[Self::EmbeddedField, Self::Field],
+            Self::Newtype => &[Self::Enum, Self::Field],
+            Self::Variant => &[Self::Enum],
+            Self::Enum => &[Self::Variant, Self::EmbeddedEnum],
         }
     }
 }
@@ -234,7 +277,13 @@ impl Settings {
             return None;
         };
         let parser = Punctuated::<FieldPath, Token![,]>::parse_terminated;
-        let fields = errors.take(parser.parse2(list.clone()))?;
+        let Ok(fields) = parser.parse2(list.clone()) else {
+            errors.push(
+                setting,
+                format!("`{name}` takes fields, without quotes: write `{name}(one, another)`"),
+            );
+            return None;
+        };
         if fields.is_empty() {
             errors.push(setting, format!("`{name}` is empty: name its fields"));
         }
@@ -450,7 +499,7 @@ pub(crate) enum SqlOrRust {
 
 fn add(settings: &mut Vec<Setting>, setting: Setting, place: Place, errors: &mut Errors) {
     let name = setting.name.to_string();
-    if !place.known().contains(&name.as_str()) {
+    if !place.takes(&name) {
         errors.push(&setting.name, unknown(&name, place));
     } else if !place.may_repeat(&name) && settings.iter().any(|it| it.name == name) {
         errors.push(
@@ -471,10 +520,11 @@ fn items(attribute: &Attribute) -> syn::Result<Punctuated<Setting, Token![,]>> {
 
 fn unknown(name: &str, place: Place) -> String {
     let known = place.known();
-    if place.counterpart().known().contains(&name) {
+    let mut others = place.others().iter();
+    if let Some(other) = others.find(|other| other.takes(name)) {
         return format!(
             "`{name}` belongs on {}, not on {}",
-            place.counterpart().as_str(),
+            other.as_str(),
             place.as_str()
         );
     }

@@ -36,7 +36,8 @@ impl CommitSeqType for CommitSeq {}
 #[diagnostic::on_unimplemented(
     message = "a field of type `{Self}` cannot refer to a key of type `{K}`",
     label = "change this to `{K}` or `Option<{K}>`",
-    note = "a field with `references` has the type of the other entity's key, or is an Option of it"
+    note = "a field with `references` has the type of the other entity's key, or is an Option of it",
+    note = "to a key of several fields refers `foreign_key(columns(...), references = ...)` on the struct, with fields of their types in their order"
 )]
 pub trait ReferenceType<K> {
     /// The demand is met.

@@ -1,9 +1,12 @@
 //! The columns of a struct with embedded structs in it, put together at compile time: a derive sees only the name of
 //! an embedded struct's type, not its fields.
 
-use crate::entity::ColumnDef;
+use crate::{
+    entity::{ColumnDef, Group},
+    value::OneOf,
+};
 
-/// A field of the struct.
+/// A field of the struct, or of a variant of the enum.
 #[derive(Debug, Clone, Copy)]
 pub enum Part {
     /// One column.
@@ -140,7 +143,7 @@ pub const fn columns<const COUNT: usize>(
             } => {
                 assert!(
                     !is_optional || has_required(columns),
-                    "an optional embedded struct needs a field that is never NULL"
+                    "an optional embedded struct needs a field that is never NULL: remove the Option of one, or that of the struct"
                 );
                 let mut column = 0;
                 while column < columns.len() {
@@ -152,6 +155,11 @@ pub const fn columns<const COUNT: usize>(
                         name: utf8(name),
                         field: utf8(path),
                         nullable: inner.nullable || is_optional,
+                        group: if is_optional {
+                            group(column, columns.len())
+                        } else {
+                            inner.group
+                        },
                         ..inner
                     };
                     next += 1;
@@ -167,6 +175,31 @@ pub const fn columns<const COUNT: usize>(
 
 const NOTHING: ColumnDef = ColumnDef::new("", crate::value::Storage::Integer);
 
+/// The columns of an enum with data: but for the first, which says which variant it is, each is NULL in other variants;
+/// and they are right only together.
+#[must_use]
+pub const fn of_variants<const COUNT: usize>(
+    mut columns: [ColumnDef; COUNT],
+    kinds: OneOf,
+) -> [ColumnDef; COUNT] {
+    columns[0].one_of = kinds;
+    let mut column = 0;
+    while column < COUNT {
+        columns[column].group = group(column, COUNT);
+        columns[column].nullable = column > 0;
+        column += 1;
+    }
+    columns
+}
+
+/// The group of the column at `column` of one of `count`.
+const fn group(column: usize, count: usize) -> Group {
+    Group {
+        before: column,
+        after: count - column - 1,
+    }
+}
+
 /// The position of the column of a field, or of the path to one.
 ///
 /// # Panics
@@ -181,7 +214,9 @@ pub const fn position(columns: &[ColumnDef], field: &str) -> usize {
         }
         column += 1;
     }
-    panic!("the embedded struct has no such field")
+    panic!(
+        "the embedded struct has no such field: name one that it has, as in `index(columns(home.city))`"
+    )
 }
 
 const fn has_required(columns: &[ColumnDef]) -> bool {

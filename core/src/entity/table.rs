@@ -1,6 +1,8 @@
 //! The definition of a table, as a derive writes it down.
 
-use crate::value::{KeyOrigin, Storage, Value, ValueError};
+use std::ops::Range;
+
+use crate::value::{KeyOrigin, OneOf, Storage, Value, ValueError};
 
 /// The table of an entity.
 #[derive(Debug)]
@@ -58,12 +60,25 @@ pub struct ColumnDef {
     pub collate: Option<&'static str>,
     /// A CHECK condition, as SQL.
     pub check: Option<&'static str>,
+    /// What another CHECK allows.
+    pub one_of: OneOf,
     /// The DEFAULT for rows that other programs insert.
     pub default: Option<DefaultValue>,
     /// The expression from which the database computes the column.
     pub generated: Option<Generated>,
     /// The entity that the column refers to.
     pub references: Option<Reference>,
+    /// The columns that are right only together with this one.
+    pub group: Group,
+}
+
+/// The columns of an optional embedded struct, or of an enum with data: any of them alone makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Group {
+    /// How many of them stand before the column.
+    pub before: usize,
+    /// How many stand after it.
+    pub after: usize,
 }
 
 /// The DEFAULT of a column.
@@ -268,6 +283,13 @@ impl TableDef {
         (self.indexes.iter()).any(|index| index.unique && is_conditional(index))
     }
 
+    /// The columns that are right only together with this one, and this one.
+    #[must_use]
+    pub fn group(&self, column: usize) -> Range<usize> {
+        let Group { before, after } = self.columns[column].group;
+        column - before..column + after + 1
+    }
+
     /// The table whose writer gives the values of this column: the one at the end of its references, or this one.
     #[must_use]
     pub fn key_source(&'static self, column: usize) -> Option<&'static Self> {
@@ -331,9 +353,14 @@ impl ColumnDef {
             index: false,
             collate: None,
             check: None,
+            one_of: OneOf::Any,
             default: None,
             generated: None,
             references: None,
+            group: Group {
+                before: 0,
+                after: 0,
+            },
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     entity::{ColumnDef, DefaultValue, ForeignKeyAction, IndexDef, IndexedBy, Reference, TableDef},
     error::{Error, ErrorKind, Result},
     sql::{Identifier, Literal},
-    value::{KeyOrigin, Storage},
+    value::{KeyOrigin, OneOf, Storage, Value},
 };
 
 /// CREATE TABLE, one column a line: the text is kept in the file, and people read it there.
@@ -187,11 +187,29 @@ fn write_constraints(line: &mut String, table: &TableDef, column: &ColumnDef) ->
     if let Some(check) = column.check {
         let _ = write!(line, " CHECK ({check})");
     }
+    write_one_of(line, column);
     if let Some(reference) = &column.references {
         line.push(' ');
         line.push_str(&references(reference));
     }
     Ok(())
+}
+
+/// NULL passes a CHECK, so an optional column may still be NULL.
+fn write_one_of(line: &mut String, column: &ColumnDef) {
+    let values: Vec<_> = match column.one_of {
+        OneOf::Any => return,
+        OneOf::Texts(texts) => (texts.iter())
+            .map(|text| Literal(&Value::Text((*text).to_owned())).to_string())
+            .collect(),
+        OneOf::Integers(integers) => integers.iter().map(i64::to_string).collect(),
+    };
+    let _ = write!(
+        line,
+        " CHECK ({} IN ({}))",
+        Identifier(column.name),
+        values.join(", ")
+    );
 }
 
 fn references(reference: &Reference) -> String {

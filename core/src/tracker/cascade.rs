@@ -154,7 +154,7 @@ impl<E: Entity> Record<E> {
             if self.is_rewritten(*column) {
                 continue;
             }
-            if !self.differs(*column) {
+            if !self.differs_itself(*column) {
                 // A field that cannot be NULL is of a table whose column cannot be either: it was not set.
                 drop(self.entity.assign(*column, ValueRef::Null));
             }

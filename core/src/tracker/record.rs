@@ -126,8 +126,14 @@ impl<E: Entity> Record<E> {
         }
     }
 
-    /// Whether a column differs from what the row holds.
+    /// Whether a column, or one that is right only together with it, differs from what the row holds.
     pub(crate) fn differs(&self, column: usize) -> bool {
+        E::TABLE
+            .group(column)
+            .any(|column| self.differs_itself(column))
+    }
+
+    pub(in crate::tracker) fn differs_itself(&self, column: usize) -> bool {
         let Some(original) = &self.original else {
             return false;
         };
@@ -252,6 +258,8 @@ impl<E: Entity> Record<E> {
         let unique = unique_changes(table, original, &columns);
         let left = left_rows(table, original, &columns);
         let joined = joined_rows(table, original, &columns);
+        self.complete(&mut columns)
+            .map_err(|error| self.keyed(error))?;
         Ok(Some(Changed::Updated {
             key,
             version,
@@ -274,6 +282,22 @@ impl<E: Entity> Record<E> {
         Err(Error::new(ErrorKind::Value, message)
             .with_table(E::TABLE.name)
             .with_column(E::TABLE.columns[column].name))
+    }
+
+    /// Columns that are right only together are written together: another save may have written some of them.
+    fn complete(&self, columns: &mut Vec<ColumnChange>) -> Result<()> {
+        let groups: Vec<_> = (columns.iter())
+            .map(|change| E::TABLE.group(change.column))
+            .filter(|group| group.len() > 1)
+            .collect();
+        for column in groups.into_iter().flatten() {
+            if !columns.iter().any(|change| change.column == column) {
+                let value = encode_column(&self.entity, column)?;
+                columns.push(ColumnChange { column, value });
+            }
+        }
+        columns.sort_by_key(|change| change.column);
+        Ok(())
     }
 
     /// A new entity that was overwritten as a whole has lost the key that it was given: it gets it back.

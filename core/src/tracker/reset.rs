@@ -1,10 +1,14 @@
 //! Columns back to what was read, and columns that are written though they are equal.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 use crate::{
     entity::Entity,
-    tracker::{Record, Tracked, Tracker, record::Life, set::EntitySet},
+    tracker::{
+        Record, Tracked, Tracker,
+        record::{Life, known},
+        set::EntitySet,
+    },
 };
 
 impl Tracker {
@@ -21,7 +25,7 @@ impl Tracker {
     pub(crate) fn reset_column<E: Entity>(&mut self, handle: Tracked<E>, column: usize) -> bool {
         self.with_stored(handle, |record| {
             record.touch();
-            record.reset_columns(column..=column);
+            record.reset_columns(E::TABLE.group(column));
         })
     }
 
@@ -99,7 +103,7 @@ impl<E: Entity> EntitySet<E> {
 
 impl<E: Entity> Record<E> {
     fn reset_all(&mut self) {
-        self.reset_columns(0..=E::TABLE.columns.len() - 1);
+        self.reset_columns(0..E::TABLE.columns.len());
     }
 
     /// The version that was given is no longer the one to be checked.
@@ -107,20 +111,17 @@ impl<E: Entity> Record<E> {
         if self.checks.is_some()
             && let Some(version) = E::TABLE.version
         {
-            self.reset_columns(version..=version);
+            self.reset_columns(version..version + 1);
         }
     }
 
-    /// What was never read stays as it is, and counts as read.
-    fn reset_columns(&mut self, columns: RangeInclusive<usize>) {
+    /// What was never read stays as it is, and counts as read. What is right only together goes back together.
+    fn reset_columns(&mut self, columns: Range<usize>) {
         self.forced.retain(|forced| !columns.contains(forced));
         if let Some(flight) = &mut self.flight {
             flight.forced.retain(|forced| !columns.contains(forced));
         }
-        if E::TABLE
-            .version
-            .is_some_and(|column| columns.contains(&column))
-        {
+        if (E::TABLE.version).is_some_and(|version| columns.contains(&version)) {
             self.checks = None;
         }
         let Some(original) = &mut self.original else {
@@ -131,10 +132,14 @@ impl<E: Entity> Record<E> {
             let now = self.entity.encode(column).ok();
             match &original[column] {
                 Some(before) if now.as_ref() == Some(before) => {}
-                Some(before) => differing.push((column, before.clone())),
+                Some(_) => differing.push(column),
                 None => original[column] = now,
             }
         }
-        self.take_back(&differing);
+        let before = known(original);
+        for column in differing {
+            // It came from the field's own type, so it fits.
+            drop(self.entity.assign_from(column, &before[..]));
+        }
     }
 }

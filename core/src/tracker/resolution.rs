@@ -11,7 +11,7 @@ use crate::{
     tracker::{
         Place, Record, Tracker,
         handle::position,
-        record::{Life, Snapshot, snapshot},
+        record::{Life, Snapshot, known, snapshot},
         set::EntitySet,
     },
     value::{PrimaryKey, Value},
@@ -303,21 +303,19 @@ impl<E: Entity> Record<E> {
         let table = E::TABLE;
         let mut original = snapshot(row);
         // The row was found by this key, whatever the entity's own field says by now.
-        for (column, value) in table
-            .key
-            .iter()
-            .zip(self.key.to_values().unwrap_or_default())
-        {
+        let key = self.key.to_values().unwrap_or_default();
+        for (column, value) in table.key.iter().zip(key) {
             original[*column] = Some(value);
         }
-        let taken: Vec<_> = (original.iter().enumerate())
-            .filter(|(column, _)| {
-                !table.is_key(*column) && (table.keeps(*column) || columns.contains(column))
-            })
-            .filter_map(|(column, value)| Some((column, value.clone()?)))
-            .collect();
-        self.take_back(&taken);
-        self.forced.retain(|column| !columns.contains(column));
+        let values = known(&original);
+        for column in 0..values.len() {
+            let is_taken = table.keeps(column) || columns.contains(&table.group(column).start);
+            if is_taken && !table.is_key(column) && original[column].is_some() {
+                // It came from the field's own type, so it fits.
+                drop(self.entity.assign_from(column, &values[..]));
+            }
+        }
+        (self.forced).retain(|column| !columns.contains(&table.group(*column).start));
         self.checks = None;
         self.original = Some(original);
     }
@@ -338,12 +336,18 @@ impl<E: Entity> Record<E> {
         let original = self.original.as_ref().unwrap_or(&entity);
         let mut comparison = Comparison::default();
         for column in (0..row.len()).filter(|column| !E::TABLE.keeps(*column)) {
-            let (before, now, there) = (&original[column], &current[column], &row[column]);
-            let unknown = before.is_none();
+            let group = E::TABLE.group(column);
+            // What is right only together is one thing, of which the first column speaks.
+            if group.start != column {
+                continue;
+            }
+            let before = &original[group.clone()];
+            let (now, there) = (&current[group.clone()], &row[group.clone()]);
+            let unknown = before.contains(&None);
             if !unknown && there == before {
                 continue;
             }
-            if !unknown && now == before && !self.is_forced(column) {
+            if !unknown && now == before && !group.clone().any(|column| self.is_forced(column)) {
                 comparison.theirs.push(column);
             } else if now != there {
                 comparison.clashing.push(column);

@@ -1,15 +1,13 @@
 //! Fields set by name, from a JSON object.
 
-use std::rc::Rc;
-
 use serde_json::Map;
 
 use crate::{
-    entity::{Entity, TableDef, assign_from_row},
+    entity::{Entity, TableDef},
     error::{Error, ErrorKind, Result},
     tracker::{
         Record, Tracked, Tracker,
-        record::{Life, Snapshot, known, snapshot},
+        record::{Life, known, snapshot},
     },
     value::{JsonValue, Value, ValueError},
 };
@@ -130,12 +128,25 @@ impl<E: Entity> Record<E> {
         Ok(())
     }
 
-    fn set_given(&mut self, mut values: Vec<(usize, Value)>) -> Result<()> {
+    /// Sets all of these, or none.
+    fn set_given(&mut self, values: Vec<(usize, Value)>) -> Result<()> {
         let table = E::TABLE;
-        values.retain(|(column, _)| !table.is_key(*column));
-        self.assign_all(values.clone()).map_err(|(column, error)| {
-            self.keyed(Error::value(table.name, table.columns[column].name, &error))
-        })?;
+        let before = known(&snapshot(&self.entity));
+        let mut row = before.clone();
+        for (column, value) in &values {
+            row[*column] = value.clone();
+        }
+        let columns = || (values.iter().map(|(column, _)| *column)).filter(|at| !table.is_key(*at));
+        for (set, column) in columns().enumerate() {
+            if let Err((column, error)) = self.entity.assign_from(column, &row[..]) {
+                for column in columns().take(set) {
+                    drop(self.entity.assign_from(column, &before[..]));
+                }
+                let error = Error::value(table.name, table.columns[column].name, &error);
+                return Err(self.keyed(error));
+            }
+        }
+        // The next save checks against this version.
         for (column, value) in values {
             if table.version == Some(column)
                 && self.life == Life::Stored
@@ -146,53 +157,6 @@ impl<E: Entity> Record<E> {
         }
         Ok(())
     }
-
-    /// Assigns all of these columns, or none. On failure, the column for which it failed.
-    fn assign_all(&mut self, mut values: Vec<(usize, Value)>) -> Result<(), (usize, ValueError)> {
-        let before = snapshot(&self.entity);
-        // What cannot be put back goes last: it fits, as any field does that is no embedded struct.
-        values.sort_by_key(|(column, _)| before[*column].is_none());
-        let there = row_with(&before, &[]);
-        let wanted = row_with(&before, &values);
-        for (at, (column, _)) in values.iter().enumerate() {
-            let Err(error) = assign_from_row(&mut self.entity, *column, &wanted) else {
-                continue;
-            };
-            for (column, _) in values[..at].iter().rev() {
-                drop(assign_from_row(&mut self.entity, *column, &there));
-            }
-            // An embedded struct that was absent lacks a column of those that were not given.
-            return Err(match E::decode(&wanted[..]) {
-                Err((missing, _)) if before[missing] == Some(Value::Null) => {
-                    let message = "is missing: the embedded struct was None and is made as a whole";
-                    (missing, ValueError::new(message))
-                }
-                _ => (*column, error),
-            });
-        }
-        Ok(())
-    }
-
-    /// Assigns columns values that came from the fields' own types: they fit, unless an embedded struct would be half
-    /// of what it was.
-    pub(in crate::tracker) fn take_back(&mut self, values: &[(usize, Value)]) {
-        if values.is_empty() {
-            return;
-        }
-        let row = row_with(&snapshot(&self.entity), values);
-        for (column, _) in values {
-            drop(assign_from_row(&mut self.entity, *column, &row));
-        }
-    }
-}
-
-/// A row of all columns, with these instead of its own.
-fn row_with(row: &Snapshot, values: &[(usize, Value)]) -> Rc<[Value]> {
-    let mut row = known(row);
-    for (column, value) in values {
-        row[*column].clone_from(value);
-    }
-    row.into()
 }
 
 /// The column of a field, or the one that has this name itself.

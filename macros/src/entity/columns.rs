@@ -1,11 +1,13 @@
 //! The columns of a struct: of an entity, or of an embedded struct.
 
+use std::ops::Range;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Path, Token, Visibility, punctuated::Punctuated};
 
 use crate::{
-    entity::field::{Embed, Field, Form, Parsed, Skipped, at},
+    entity::field::{Embed, Field, Form, Parsed, Skipped, at, moved},
     errors::Errors,
     names::Case,
     settings::{FieldPath, Place},
@@ -29,14 +31,27 @@ impl Columns {
             skipped: Vec::new(),
         };
         for field in named {
-            match Field::parse(field, place, case, errors) {
+            match Field::parse(field, place, case, None, errors) {
                 Some(Parsed::Column(field)) => columns.fields.push(*field),
-                Some(Parsed::Skipped(field)) => columns.skipped.push(field),
+                Some(Parsed::Skipped(field)) => columns.skipped.push(*field),
                 None => {}
             }
         }
-        check_names(&columns.fields, errors);
+        columns.check_names(errors);
         columns
+    }
+
+    /// Columns without a struct of their own.
+    pub(crate) const fn new(fields: Vec<Field>) -> Self {
+        Self {
+            fields,
+            skipped: Vec::new(),
+        }
+    }
+
+    /// SQLite does not tell columns apart by case, and two fields cannot share a constant.
+    pub(crate) fn check_names(&self, errors: &mut Errors) {
+        check_names(&self.fields, errors);
     }
 
     /// How many fields were understood.
@@ -104,7 +119,7 @@ impl Columns {
                 is_optional,
                 prefix,
             }) => {
-                let member = field.name();
+                let member = &field.path;
                 let columns = quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::COLUMNS);
                 quote! {
                     #krate::entity::layout::Part::Embedded {
@@ -140,7 +155,7 @@ impl Columns {
                 let (constant, column_type) = (&field.constant, field.column_type(krate));
                 let position = self.position(index);
                 let doc = match field.embed() {
-                    Some(_) => format!("The columns of `{}`.", field.name()),
+                    Some(_) => format!("The columns of `{}`.", field.path),
                     None => format!("The column `{}`.", field.column),
                 };
                 quote! {
@@ -152,24 +167,26 @@ impl Columns {
             .collect()
     }
 
-    /// `match column` arms: `found` makes one of a field with one column, `embedded` of a field with several, given
-    /// the position of their first.
+    /// `match column` arms of some fields: `found` makes one of a field with one column, `embedded` of a field with
+    /// several, given the position of their first.
     fn arms(
         &self,
-        found: impl Fn(&Field) -> TokenStream,
-        embedded: impl Fn(&Field, &Embed, &TokenStream) -> TokenStream,
+        fields: Range<usize>,
+        found: impl Fn(usize, &Field) -> TokenStream,
+        embedded: impl Fn(usize, &Embed, &TokenStream) -> TokenStream,
     ) -> TokenStream {
-        (self.fields.iter().enumerate())
-            .map(|(index, field)| {
+        fields
+            .map(|index| {
+                let field = &self.fields[index];
                 let first = self.position(index);
                 match field.embed() {
                     None => {
-                        let value = found(field);
+                        let value = found(index, field);
                         quote!(#first => #value,)
                     }
                     Some(embed) => {
                         let end = constant(index + 1);
-                        let value = embedded(field, embed, &first);
+                        let value = embedded(index, embed, &first);
                         quote!(#first..#end => #value,)
                     }
                 }
@@ -177,27 +194,111 @@ impl Columns {
             .collect()
     }
 
-    /// `fn encode`.
-    pub(crate) fn encode(&self, krate: &Path) -> TokenStream {
-        let arms = self.arms(
-            |field| {
-                let member = &field.member;
-                field.encoded(krate, &quote!(&self.#member))
+    /// Where the field at `index` is, in a method of the struct.
+    fn place(&self, index: usize) -> TokenStream {
+        let member = &self.fields[index].member;
+        quote!(self.#member)
+    }
+
+    /// Arms that encode some fields; `place` is where one is.
+    pub(crate) fn encode_arms(
+        &self,
+        fields: Range<usize>,
+        place: impl Fn(usize) -> TokenStream,
+        krate: &Path,
+    ) -> TokenStream {
+        self.arms(
+            fields,
+            |index, field| {
+                let place = place(index);
+                field.encoded(krate, &quote!(&#place))
             },
-            |field, Embed { is_optional, .. }, first| {
-                let member = &field.member;
+            |index, Embed { is_optional, ty, .. }, first| {
+                let krate = moved(krate, at(ty));
+                let place = place(index);
                 if *is_optional {
-                    quote! {
+                    quote_spanned! {at(ty)=>
                         #krate::entity::optional::encode(
-                            ::core::option::Option::as_ref(&self.#member),
+                            ::core::option::Option::as_ref(&#place),
                             column - #first,
                         )
                     }
                 } else {
-                    quote!(#krate::entity::Embedded::encode(&self.#member, column - #first))
+                    quote_spanned!(at(ty)=> #krate::entity::Embedded::encode(&#place, column - #first))
                 }
             },
-        );
+        )
+    }
+
+    /// Arms that replace some fields, and return if they fail or the field does it itself.
+    pub(crate) fn assign_arms(
+        &self,
+        fields: Range<usize>,
+        place: impl Fn(usize) -> TokenStream,
+        krate: &Path,
+    ) -> TokenStream {
+        self.arms(
+            fields,
+            |index, field| {
+                let place = place(index);
+                let decoded = field.decoded(krate, &quote!(value));
+                quote! {
+                    match #decoded {
+                        ::core::result::Result::Ok(value) => #place = value,
+                        ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
+                    }
+                }
+            },
+            |index, Embed { is_optional, ty, .. }, first| {
+                let krate = moved(krate, at(ty));
+                let place = place(index);
+                let assign = if *is_optional {
+                    quote_spanned!(at(ty)=> #krate::entity::optional::assign)
+                } else {
+                    quote_spanned!(at(ty)=> #krate::entity::Embedded::assign)
+                };
+                quote_spanned!(at(ty)=> return #assign(&mut #place, column - #first, value))
+            },
+        )
+    }
+
+    /// Arms that encode what some fields are given as JSON.
+    pub(crate) fn encode_json_arms(&self, fields: Range<usize>, krate: &Path) -> TokenStream {
+        self.arms(
+            fields,
+            |_, field| {
+                let column_type = field.column_type(krate);
+                let trait_of =
+                    quote_spanned!(at(&field.ty)=> <#column_type as #krate::value::ColumnType>);
+                quote! {
+                    match #trait_of::from_json(json) {
+                        ::core::result::Result::Ok(value) => #trait_of::encode(&value),
+                        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                    }
+                }
+            },
+            |_,
+             Embed {
+                 ty, is_optional, ..
+             },
+             first| {
+                let encode = if *is_optional {
+                    quote_spanned!(at(ty)=> #krate::entity::optional::encode_json::<#ty>)
+                } else {
+                    quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::encode_json)
+                };
+                quote_spanned!(at(ty)=> #encode(column - #first, json))
+            },
+        )
+    }
+
+    fn all(&self) -> Range<usize> {
+        0..self.fields.len()
+    }
+
+    /// `fn encode`.
+    pub(crate) fn encode(&self, krate: &Path) -> TokenStream {
+        let arms = self.encode_arms(self.all(), |index| self.place(index), krate);
         quote! {
             fn encode(
                 &self,
@@ -213,26 +314,7 @@ impl Columns {
 
     /// `fn assign`.
     pub(crate) fn assign(&self, krate: &Path) -> TokenStream {
-        let arms = self.arms(
-            |field| {
-                let member = &field.member;
-                let decoded = field.decoded(krate, &quote!(value));
-                quote! {
-                    match #decoded {
-                        ::core::result::Result::Ok(value) => self.#member = value,
-                        ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
-                    }
-                }
-            },
-            |field, Embed { is_optional, .. }, first| {
-                let member = &field.member;
-                if *is_optional {
-                    quote!(return #krate::entity::optional::assign(&mut self.#member, column - #first, value))
-                } else {
-                    quote!(return #krate::entity::Embedded::assign(&mut self.#member, column - #first, value))
-                }
-            },
-        );
+        let arms = self.assign_arms(self.all(), |index| self.place(index), krate);
         quote! {
             fn assign(
                 &mut self,
@@ -253,31 +335,7 @@ impl Columns {
 
     /// `fn encode_json`.
     pub(crate) fn encode_json(&self, krate: &Path) -> TokenStream {
-        let arms = self.arms(
-            |field| {
-                let column_type = field.column_type(krate);
-                let trait_of =
-                    quote_spanned!(at(&field.ty)=> <#column_type as #krate::value::ColumnType>);
-                quote! {
-                    match #trait_of::from_json(json) {
-                        ::core::result::Result::Ok(value) => #trait_of::encode(&value),
-                        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
-                    }
-                }
-            },
-            |_,
-             Embed {
-                 ty, is_optional, ..
-             },
-             first| {
-                let encode = if *is_optional {
-                    quote!(#krate::entity::optional::encode_json::<#ty>)
-                } else {
-                    quote!(<#ty as #krate::entity::Embedded>::encode_json)
-                };
-                quote!(#encode(column - #first, json))
-            },
-        );
+        let arms = self.encode_json_arms(self.all(), krate);
         quote! {
             fn encode_json(
                 column: usize,
@@ -291,44 +349,97 @@ impl Columns {
         }
     }
 
+    /// `fn assign_from`, where the one of the trait does not do; `base` is added to positions.
+    pub(crate) fn assign_from(&self, krate: &Path, base: Option<&TokenStream>) -> TokenStream {
+        if !self.has_embedded() {
+            return TokenStream::new();
+        }
+        let embedded = (self.all()).filter_map(|index| {
+            let Embed { is_optional, ty, .. } = self.fields[index].embed()?;
+            let (place, first) = (self.place(index), self.position(index));
+            let krate = moved(krate, at(ty));
+            let (end, start) = (constant(index + 1), based(base, &first));
+            Some(if *is_optional {
+                quote_spanned! {at(ty)=>
+                    #first..#end => #krate::entity::optional::assign_from(&mut #place, row, #start),
+                }
+            } else {
+                quote_spanned! {at(ty)=>
+                    #first..#end => {
+                        #krate::entity::Embedded::assign_from(&mut #place, column - #first, row, #start)
+                    }
+                }
+            })
+        });
+        let parameter = base.map(|base| quote!(#base: usize,));
+        let at = based(base, &quote!(column));
+        quote! {
+            fn assign_from<__Row: #krate::value::Row + ?::core::marker::Sized>(
+                &mut self,
+                column: usize,
+                row: &__Row,
+                #parameter
+            ) -> ::core::result::Result<(), (usize, #krate::value::ValueError)> {
+                match column {
+                    #(#embedded)*
+                    _ => match self.assign(column, #krate::value::Row::value(row, #at)) {
+                        ::core::result::Result::Ok(()) => ::core::result::Result::Ok(()),
+                        ::core::result::Result::Err(error) => ::core::result::Result::Err((#at, error)),
+                    },
+                }
+            }
+        }
+    }
+
     /// The fields of a struct expression that reads a row; `base` is added to positions.
     pub(crate) fn decoded(&self, krate: &Path, base: Option<&TokenStream>) -> TokenStream {
         let fields = self.fields.iter().enumerate().map(|(index, field)| {
             let member = &field.member;
-            let position = self.position(index);
-            let position = base.map_or_else(|| position.clone(), |base| quote!(#base + #position));
-            let Some(Embed {
-                is_optional, ty, ..
-            }) = field.embed()
-            else {
-                let value = quote!(#krate::value::Row::value(row, #position));
-                let decoded = field.decoded(krate, &value);
-                return quote! {
-                    #member: match #decoded {
-                        ::core::result::Result::Ok(value) => value,
-                        ::core::result::Result::Err(error) => {
-                            return ::core::result::Result::Err((#position, error));
-                        }
-                    },
-                };
-            };
-            let decode = if *is_optional {
-                quote!(#krate::entity::optional::decode::<#ty, __Row>)
-            } else {
-                quote!(<#ty as #krate::entity::Embedded>::decode::<__Row>)
-            };
-            quote! {
-                #member: match #decode(row, #position) {
-                    ::core::result::Result::Ok(value) => value,
-                    ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
-                },
-            }
+            let value = self.decoded_field(index, krate, base);
+            quote!(#member: #value,)
         });
-        let skipped = self
-            .skipped
-            .iter()
-            .map(|Skipped { member }| quote!(#member: ::core::default::Default::default(),));
+        let skipped = self.skipped.iter().map(|skipped| {
+            let (member, value) = (&skipped.member, skipped.value());
+            quote!(#member: #value,)
+        });
         quote!(#(#fields)* #(#skipped)*)
+    }
+
+    /// The field at `index`, read from a row; what fails returns.
+    pub(crate) fn decoded_field(
+        &self,
+        index: usize,
+        krate: &Path,
+        base: Option<&TokenStream>,
+    ) -> TokenStream {
+        let field = &self.fields[index];
+        let position = based(base, &self.position(index));
+        let Some(Embed {
+            is_optional, ty, ..
+        }) = field.embed()
+        else {
+            let value = quote!(#krate::value::Row::value(row, #position));
+            let decoded = field.decoded(krate, &value);
+            return quote! {
+                match #decoded {
+                    ::core::result::Result::Ok(value) => value,
+                    ::core::result::Result::Err(error) => {
+                        return ::core::result::Result::Err((#position, error));
+                    }
+                }
+            };
+        };
+        let decode = if *is_optional {
+            quote_spanned!(at(ty)=> #krate::entity::optional::decode::<#ty, __Row>)
+        } else {
+            quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::decode::<__Row>)
+        };
+        quote! {
+            match #decode(row, #position) {
+                ::core::result::Result::Ok(value) => value,
+                ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
+            }
+        }
     }
 
     /// The whole of it, where constants stand beside: in a constant without a name.
@@ -346,11 +457,6 @@ impl Columns {
 }
 
 impl Field {
-    /// The field's name, without `r#`.
-    pub(crate) fn name(&self) -> String {
-        syn::ext::IdentExt::unraw(&self.member).to_string()
-    }
-
     /// A `Result` of the value to store, made from a reference to the field's type.
     pub(crate) fn encoded(&self, krate: &Path, place: &TokenStream) -> TokenStream {
         let ty = &self.ty;
@@ -389,6 +495,10 @@ impl Field {
     }
 }
 
+fn based(base: Option<&TokenStream>, position: &TokenStream) -> TokenStream {
+    base.map_or_else(|| position.clone(), |base| quote!(#base + #position))
+}
+
 /// The position of the first column of a field behind embedded structs.
 fn constant(index: usize) -> Ident {
     format_ident!("POSITION_{index}")
@@ -404,7 +514,7 @@ fn check_names(fields: &[Field], errors: &mut Errors) {
                     &field.column_at,
                     format!(
                         "the column `{}` belongs to `{}` already (case does not count): choose another name",
-                        earlier.column, earlier.member
+                        earlier.column, earlier.path
                     ),
                 );
             } else if field.constant == earlier.constant {
@@ -412,7 +522,7 @@ fn check_names(fields: &[Field], errors: &mut Errors) {
                     &field.member,
                     format!(
                         "the constant `{}` belongs to `{}` already: rename one of the fields",
-                        field.constant, earlier.member
+                        field.constant, earlier.path
                     ),
                 );
             }

@@ -10,7 +10,7 @@ use syn::{Path, ext::IdentExt};
 use crate::{
     entity::{
         Entity,
-        field::{Field, Reference, Role, at},
+        field::{Field, Reference, Role, at, moved},
         index::{ForeignKey, Index, IndexOn},
     },
     settings::SqlOrRust,
@@ -25,6 +25,7 @@ impl Entity {
         let key = self.key_items();
         let encode = self.columns.encode(krate);
         let assign = self.columns.assign(krate);
+        let assign_from = self.columns.assign_from(krate, None);
         let encode_json = self.columns.encode_json(krate);
         let decoded = self.columns.decoded(krate, None);
         let items = quote! {
@@ -41,6 +42,7 @@ impl Entity {
                 #key
                 #encode
                 #assign
+                #assign_from
                 #encode_json
 
                 // The parameter has a name that no field's type has.
@@ -50,6 +52,9 @@ impl Entity {
                     ::core::result::Result::Ok(Self { #decoded })
                 }
             }
+
+            // Looked at by `cargo check` too, so that what is wrong with it is told there.
+            const _: &#krate::entity::TableDef = <#name as #krate::entity::Entity>::TABLE;
         };
         self.columns.enclosed(&constants, items)
     }
@@ -197,10 +202,25 @@ impl Entity {
         };
         let ty = match types[..] {
             [ty] => quote!(#ty),
-            _ => quote!((#(#types,)*)),
+            // The message about all of them stands where they were put together.
+            _ => {
+                let types = types.iter().map(|ty| moved(ty, at(entity)));
+                quote_spanned!(at(entity)=> (#(#types,)*))
+            }
         };
+        let reference = &key.reference;
         let key = quote_spanned!(at(entity)=> <#entity as #krate::entity::Entity>::Key);
-        quote_spanned!(at(entity)=> let () = <#ty as #krate::entity::demand::ReferenceType<#key>>::MET;)
+        let mut demands = quote_spanned! {at(entity)=>
+            let () = <#ty as #krate::entity::demand::ReferenceType<#key>>::MET;
+        };
+        if reference.sets_null() {
+            for ty in types {
+                demands.extend(quote_spanned! {at(ty)=>
+                    let () = <#ty as #krate::entity::demand::NullableType>::MET;
+                });
+            }
+        }
+        demands
     }
 
     fn key_items(&self) -> TokenStream {
@@ -245,7 +265,7 @@ fn demands(field: &Field, krate: &Path) -> TokenStream {
         let entity = &reference.entity;
         let key = quote_spanned!(at(entity)=> <#entity as #krate::entity::Entity>::Key);
         wanted.push(quote!(ReferenceType<#key>));
-        if reference.on_delete == "SetNull" || reference.on_update == "SetNull" {
+        if reference.sets_null() {
             wanted.push(quote!(NullableType));
         }
     }
@@ -270,7 +290,7 @@ fn demands(field: &Field, krate: &Path) -> TokenStream {
 impl Field {
     /// The `ColumnDef` of a field that is one column.
     pub(crate) fn definition(&self, krate: &Path) -> TokenStream {
-        let (name, column_type, member) = (&self.column, self.column_type(krate), self.name());
+        let (name, column_type, path) = (&self.column, self.column_type(krate), &self.path);
         let (unique, index) = (self.unique, self.index && self.special_index.is_none());
         let collate = option(self.collate.as_ref());
         let check = option(self.check.as_ref());
@@ -288,10 +308,11 @@ impl Field {
         let storage = quote_spanned!(at(&self.ty)=> #trait_of::STORAGE);
         let nullable = quote_spanned!(at(&self.ty)=> #trait_of::NULLABLE);
         let large = quote_spanned!(at(&self.ty)=> #trait_of::LARGE);
+        let one_of = quote_spanned!(at(&self.ty)=> #trait_of::ONE_OF);
         quote! {
             #krate::entity::ColumnDef {
                 name: #name,
-                field: #member,
+                field: #path,
                 storage: #storage,
                 nullable: #nullable,
                 large: #large,
@@ -302,6 +323,8 @@ impl Field {
                 default: #default,
                 generated: #generated,
                 references: #references,
+                one_of: #one_of,
+                group: #krate::entity::Group { before: 0, after: 0 },
             }
         }
     }

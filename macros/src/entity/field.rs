@@ -73,12 +73,21 @@ pub(crate) struct Generated {
 /// A field that is no column.
 pub(crate) struct Skipped {
     pub(crate) member: Ident,
+    ty: Type,
+}
+
+impl Skipped {
+    /// What it is in an entity that was read.
+    pub(crate) fn value(&self) -> TokenStream {
+        let ty = &self.ty;
+        quote_spanned!(at(ty)=> <#ty as ::core::default::Default>::default())
+    }
 }
 
 /// What a field turns out to be.
 pub(crate) enum Parsed {
     Column(Box<Field>),
-    Skipped(Skipped),
+    Skipped(Box<Skipped>),
 }
 
 /// The column types for what is none itself: `Json<T>`, `Scaled<T, 2>`, `Padded<T>`.
@@ -141,9 +150,18 @@ pub(crate) struct Reference {
     pub(crate) on_update: Ident,
 }
 
+impl Reference {
+    /// Whether the database may make it NULL.
+    pub(crate) fn sets_null(&self) -> bool {
+        self.on_delete == "SetNull" || self.on_update == "SetNull"
+    }
+}
+
 /// One field.
 pub(crate) struct Field {
     pub(crate) member: Ident,
+    /// Its name, without `r#`; after that of its variant and a dot if it has one.
+    pub(crate) path: String,
     pub(crate) constant: Ident,
     pub(crate) column: String,
     /// Where the column's name stands.
@@ -164,11 +182,13 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Reads a field; `None` when its attributes are so wrong that no more can be said about it.
+    /// Reads a field; `None` when its attributes are so wrong that no more can be said about it. `within` is the
+    /// variant that it is a field of, in snake case.
     pub(crate) fn parse(
         field: &syn::Field,
         place: Place,
         case: Option<Case>,
+        within: Option<&str>,
         errors: &mut Errors,
     ) -> Option<Parsed> {
         let member = field.ident.clone()?;
@@ -176,9 +196,14 @@ impl Field {
         let settings = Settings::parse(&field.attrs, place, &mut found);
         if settings.flag("skip", &mut found) {
             settings.alone("skip", "it is no column", &mut found);
-            return errors.take(found.finish(Parsed::Skipped(Skipped { member })));
+            return errors.take(found.finish(Parsed::Skipped(Box::new(Skipped {
+                member,
+                ty: field.ty.clone(),
+            }))));
         }
         let name = member.unraw().to_string();
+        let path = within.map_or_else(|| name.clone(), |variant| format!("{variant}.{name}"));
+        let name = within.map_or_else(|| name.clone(), |variant| format!("{variant}_{name}"));
         let written = case.map_or_else(|| name.clone(), |case| case.of(&name));
         let column = settings.string("column", &mut found);
         let wrapper = Wrapper::parse(&settings, &mut found);
@@ -203,6 +228,7 @@ impl Field {
             generated: generated(&settings, &mut found),
             references: reference(&settings, &mut found),
             ty: field.ty.clone(),
+            path,
             member,
         };
         let wrapped = wrapper.map(|(_, name)| name);
@@ -270,10 +296,16 @@ impl Field {
     fn check_embedded(&self, settings: &Settings, errors: &mut Errors) {
         if self.embed().is_some() {
             for name in settings.names_but(&["embed", "prefix"]) {
-                errors.push(
-                    name,
-                    format!("`{name}` belongs on a field of the embedded struct: an embedded struct is several columns"),
-                );
+                let message = if Place::EmbeddedField.takes(&name.to_string()) {
+                    format!(
+                        "`{name}` belongs on a field of the embedded struct: an embedded struct is several columns"
+                    )
+                } else {
+                    format!(
+                        "`{name}` is of one column, and an embedded struct is several: remove `{name}`"
+                    )
+                };
+                errors.push(name, message);
             }
         } else if let Some(prefix) = settings.name("prefix") {
             errors.push(
@@ -319,7 +351,7 @@ pub(crate) fn at(tokens: &impl Spanned) -> Span {
 }
 
 /// The same tokens at another place: a message about a type begins where the type's first token is.
-fn moved(tokens: impl ToTokens, to: Span) -> TokenStream {
+pub(crate) fn moved(tokens: impl ToTokens, to: Span) -> TokenStream {
     let tokens = tokens.into_token_stream().into_iter();
     tokens
         .map(|mut token| {
@@ -352,7 +384,7 @@ fn form(
 }
 
 /// `T` of `Option<T>`, by the look of it: a derive sees names, not types.
-fn option_of(ty: &Type) -> Option<&Type> {
+pub(crate) fn option_of(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path
         .path

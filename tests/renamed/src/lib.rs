@@ -1,0 +1,125 @@
+//! An application that has the library under another name, and documents everything: each derive works there.
+#![deny(missing_docs, warnings, clippy::pedantic)]
+
+/// An order.
+#[derive(Debug, Clone, PartialEq, ab::entity::Entity)]
+#[entity(crate = "::ab", index(columns(home.city), name = "by_city"))]
+pub struct Order {
+    /// Its key.
+    #[entity(id, autoincrement)]
+    pub id: OrderId,
+    /// Where it goes.
+    #[entity(embed)]
+    pub home: Address,
+    /// How it is paid.
+    #[entity(embed)]
+    pub payment: Option<Payment>,
+    /// How far it is.
+    #[entity(default = Status::New)]
+    pub status: Status,
+    /// The one before it.
+    #[entity(references = Order, on_delete = SetNull)]
+    pub previous: Option<OrderId>,
+    /// Anything.
+    #[entity(json)]
+    pub tags: Vec<String>,
+    /// How it sorts.
+    #[entity(padded)]
+    pub rank: u64,
+    /// The version.
+    #[entity(version)]
+    pub version: i64,
+    /// The position in commit order.
+    #[entity(commit_seq)]
+    pub seq: ab::entity::CommitSeq,
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ab::entity::EntityNewtype)]
+#[entity(key, crate = "ab")]
+pub struct OrderId(pub i64);
+
+/// An address.
+#[derive(Debug, Clone, PartialEq, Eq, ab::entity::EntityEmbed)]
+#[entity(crate = "ab")]
+pub struct Address {
+    /// The city.
+    pub city: String,
+    /// The street.
+    pub street: Option<String>,
+}
+
+/// A payment.
+#[derive(Debug, Clone, PartialEq, Eq, ab::entity::EntityEmbed)]
+#[entity(crate = "ab")]
+pub enum Payment {
+    /// In coins.
+    Cash,
+    /// By card.
+    Card {
+        /// Its number.
+        number: String,
+    },
+    /// On an invoice.
+    Invoice(#[entity(embed)] Address),
+}
+
+/// A status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ab::entity::EntityEnum)]
+#[entity(check, crate = "ab")]
+pub enum Status {
+    /// Just made.
+    New,
+    /// Done.
+    Done,
+}
+
+#[cfg(test)]
+mod tests {
+    use ab::prelude::Database;
+
+    use crate::{Address, Order, OrderId, Payment, Status};
+
+    #[tokio::test]
+    async fn the_derives_work_under_another_name_of_the_crate() -> ab::error::Result<()> {
+        let db = Database::temporary().await?;
+        db.create_tables::<Order>().await?;
+        let mut ctx = db.context();
+        let address = Address {
+            city: "Delft".to_owned(),
+            street: None,
+        };
+        let payments = [
+            None,
+            Some(Payment::Cash),
+            Some(Payment::Card {
+                number: "1".to_owned(),
+            }),
+            Some(Payment::Invoice(address.clone())),
+        ];
+        let orders = payments.map(|payment| {
+            ctx.add(Order {
+                id: OrderId(0),
+                home: address.clone(),
+                payment,
+                status: Status::Done,
+                previous: None,
+                tags: vec!["x".to_owned()],
+                rank: u64::MAX,
+                version: 0,
+                seq: ab::entity::CommitSeq(0),
+            })
+        });
+        ctx.save_changes().await?;
+        for order in orders {
+            assert_eq!(
+                Order::find(&db, ctx[order].id).await?.as_ref(),
+                Some(&ctx[order])
+            );
+        }
+        let query =
+            Order::query().filter(Order::PAYMENT.then(Payment::CARD_NUMBER).eq("1".to_owned()));
+        assert_eq!(query.count(&db).await?, 1);
+        Ok(())
+    }
+}
