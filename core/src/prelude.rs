@@ -1,7 +1,7 @@
 //! What most applications import: `use anabranch::prelude::*;`.
 
 pub use crate::{
-    context::{Context, EntityState, SaveToken, Saved, Tracked},
+    context::{Context, EntityState, Graph, Interceptor, SaveToken, Saved, Tracked, Winner},
     database::Database,
     engine::{Bytes, Execution, Synchronous, Transaction},
     entity::{CommitSeq, Entity, EntityEmbed, EntityEnum, EntityNewtype},

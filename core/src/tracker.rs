@@ -42,7 +42,7 @@ pub(crate) use self::{
     handle::Place,
     ledger::{Ledger, LedgerEntry, Written},
     record::Record,
-    temporary::{TemporaryKey, TemporaryKeys, is_temporary, was_given},
+    temporary::{GivenKeys, TemporaryKey, TemporaryKeys, is_temporary, was_given},
 };
 pub use self::{
     handle::Tracked,
@@ -72,6 +72,8 @@ pub(crate) struct Tracker {
     sets: Vec<Box<dyn ErasedSet>>,
     /// Every entity that is new, removed or has a snapshot, once, and some that are gone.
     listed: Vec<Place>,
+    /// The keys that earlier saves were given: whoever read a temporary one before may refer by it later.
+    given: GivenKeys,
 }
 
 impl Tracker {
@@ -82,6 +84,7 @@ impl Tracker {
             types: Vec::new(),
             sets: Vec::new(),
             listed: Vec::new(),
+            given: GivenKeys::default(),
         }
     }
 
@@ -202,7 +205,17 @@ impl Tracker {
     /// Stops to track an entity and gives it back.
     pub(crate) fn detach<E: Entity>(&mut self, handle: Tracked<E>) -> Option<E> {
         let record = self.set_of(handle)?.take(handle.place)?;
+        self.tidy_list();
         Some(record.entity)
+    }
+
+    /// A context that goes on for long does not remember all that came and went.
+    fn tidy_list(&mut self) {
+        const FEW: usize = 64;
+        if self.listed.len() > FEW.max(2 * self.len()) {
+            let Self { sets, listed, .. } = self;
+            listed.retain(|place| sets[place.set()].is_listed(*place));
+        }
     }
 
     /// Stops to track everything.
@@ -211,6 +224,7 @@ impl Tracker {
             set.clear();
         }
         self.listed.clear();
+        self.given = GivenKeys::default();
     }
 
     pub(crate) fn get<E: Entity>(&self, handle: Tracked<E>) -> Option<&E> {
@@ -282,7 +296,19 @@ impl Tracker {
 
     /// What a save has to write. Entities that were touched and are as before are no longer listed.
     pub(crate) fn detect(&mut self) -> Result<Changes> {
-        let Self { sets, listed, .. } = self;
+        let Self {
+            sets,
+            listed,
+            given,
+            ..
+        } = self;
+        if !given.is_empty() {
+            for place in &*listed {
+                sets[place.set()].replace_references(*place, &|table, column, value| {
+                    given.replacement(table, column, value)
+                });
+            }
+        }
         let mut changes = Vec::with_capacity(listed.len());
         let mut failed = None;
         listed.retain(|place| {
@@ -333,8 +359,11 @@ impl Tracker {
         let Self { sets, listed, .. } = self;
         if !ledger.keys.is_empty() {
             for place in &*listed {
-                sets[place.set()].replace_references(*place, &given);
+                sets[place.set()].replace_references(*place, &|table, column, value| {
+                    given.replacement(table, column, value)
+                });
             }
+            self.given.remember(&ledger.keys, &receipt.keys);
         }
         // Step by step, as the database went: rows that refer now to what is deleted may be written later.
         let mut deleted = Vec::new();

@@ -242,7 +242,7 @@ fn stored_name(
     }
     match (rename, case) {
         (Some(rename), _) => rename.value(),
-        (None, Some(case)) => case.of(&name),
+        (None, Some(case)) => case.of_variant(&name),
         (None, None) => name,
     }
 }

@@ -50,8 +50,17 @@ impl Case {
         ("SCREAMING-KEBAB-CASE", Self::ScreamingKebab),
     ];
 
-    /// The name of a field or a variant in this case.
-    pub(crate) fn of(self, name: &str) -> String {
+    /// The name of a field in this case, as serde has it.
+    pub(crate) fn of_field(self, name: &str) -> String {
+        match self {
+            Self::Lower => name.to_owned(),
+            Self::Upper => name.to_uppercase(),
+            _ => self.of_variant(name),
+        }
+    }
+
+    /// The name of a variant in this case, as serde has it.
+    pub(crate) fn of_variant(self, name: &str) -> String {
         let snake = snake_case(name);
         let capitalized = || -> String { snake.split('_').map(capitalize).collect() };
         match self {
@@ -110,9 +119,13 @@ mod tests {
 
     #[test]
     fn names_are_written_in_every_case() {
-        let written = Case::ALL.map(|(_, case)| case.of("placed_at"));
+        let fields = Case::ALL.map(|(_, case)| case.of_field("placed_at"));
+        let first = ["placed_at", "PLACED_AT"];
+        assert_eq!(fields[..2], first);
+        let variants = Case::ALL.map(|(_, case)| case.of_variant("PlacedAt"));
+        assert_eq!(fields[2..], variants[2..]);
         assert_eq!(
-            written,
+            variants,
             [
                 "placedat",
                 "PLACEDAT",
@@ -124,7 +137,7 @@ mod tests {
                 "PLACED-AT"
             ]
         );
-        assert_eq!(Case::Snake.of("InTransit"), "in_transit");
+        assert_eq!(Case::Snake.of_variant("InTransit"), "in_transit");
     }
 
     #[test]

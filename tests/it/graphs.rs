@@ -241,3 +241,32 @@ async fn a_deep_graph_is_attached_and_dropped_level_by_level() {
     assert_eq!(error.kind(), ErrorKind::AlreadyTracked);
     assert_eq!(ctx.len(), 1);
 }
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(without_rowid)]
+struct Part {
+    #[entity(id, references = Order, on_delete = Cascade)]
+    order_id: i64,
+    #[entity(id)]
+    number: i64,
+}
+
+/// A key of several columns is never unset, so new lines of an order were taken for rows, and not saved.
+#[tokio::test]
+async fn children_whose_key_holds_that_of_their_parent_are_new_with_it() {
+    let db = orders().await;
+    db.create_tables::<(Order, Part)>().await.unwrap();
+    let part = |order_id, number| Part { order_id, number };
+    let mut ctx = db.context();
+    let parts = [part(0, 1), part(0, 2)];
+    ctx.attach_graph(Graph::attach(order(0)).with(Part::ORDER_ID, parts))
+        .unwrap();
+    assert_eq!(ctx.save_changes().await.unwrap().inserted, 3);
+
+    let mut ctx = db.context();
+    let graph = Graph::update(order(1)).with(Part::ORDER_ID, [part(0, 3), part(1, 2)]);
+    ctx.attach_graph(graph).unwrap();
+    let saved = ctx.save_changes().await.unwrap();
+    assert_eq!((saved.inserted, saved.updated), (1, 1));
+    assert_eq!(Part::query().count(&db).await.unwrap(), 3);
+}

@@ -1,7 +1,10 @@
 //! Keys, references and unique values as reports of other libraries have them: cases G and I.
 
 use anabranch::{error::Result, prelude::*};
-use anabranch_tests::Mode;
+use anabranch_tests::{
+    Mode,
+    note::{Note, note, notes},
+};
 
 #[derive(Debug, Entity)]
 #[allow(clippy::duplicated_attributes, reason = "two indexes are unique")]
@@ -123,4 +126,73 @@ async fn a_saved_parent_keeps_its_children_and_its_key() -> Result<()> {
     let names: Vec<_> = names.iter().map(|folder| folder.name.as_str()).collect();
     assert_eq!(names, ["renamed", "leaf"]);
     Ok(())
+}
+
+/// Two entities of one row, if the context still had one that somebody else had deleted: what was changed or removed
+/// through the old handle reached the new row.
+#[tokio::test]
+async fn an_entity_whose_key_is_given_again_is_gone() {
+    for removes in [false, true] {
+        let db = notes(Mode::Inline).await;
+        let mut ctx = db.context();
+        let stale = ctx.add(note("old"));
+        ctx.save_changes().await.unwrap();
+        let mut other = db.context();
+        let same = other.find::<Note>(1).await.unwrap().unwrap();
+        other.remove(same);
+        other.save_changes().await.unwrap();
+        // The writer reads the largest key again, as it does after another process wrote.
+        db.begin().await.unwrap().rollback().await.unwrap();
+
+        if removes {
+            ctx.remove(stale);
+        }
+        let fresh = ctx.add(note("fresh"));
+        if removes {
+            // The removal of a row that is gone is a conflict, and then a stale entity like any other.
+            let error = ctx.save_changes().await.unwrap_err();
+            ctx.client_wins(&error).unwrap();
+        }
+        ctx.save_changes().await.unwrap();
+        assert_eq!(ctx[fresh].id, 1, "the premise");
+        assert_eq!(ctx.entry(stale).state(), EntityState::Detached);
+        assert_eq!(ctx.len(), 1);
+        assert_eq!(ctx.find::<Note>(1).await.unwrap(), Some(fresh));
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Remark {
+    #[entity(id)]
+    id: i64,
+    #[entity(references = Note)]
+    note_id: i64,
+}
+
+/// A temporary key that was read before the context noticed the commit was nobody's, for ever.
+#[tokio::test]
+async fn a_temporary_key_that_was_read_before_the_save_still_refers() {
+    let db = notes(Mode::Inline).await;
+    db.create_tables::<(Note, Remark)>().await.unwrap();
+    let mut ctx = db.context();
+    let kept = ctx.add(note("kept"));
+    let temporary = ctx[kept].id;
+    let mut tx = db.begin().await.unwrap();
+    ctx.save_changes_in(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    let remark = ctx.add(Remark {
+        id: 0,
+        note_id: ctx[kept].id,
+    });
+    ctx.save_changes().await.unwrap();
+    assert_eq!(ctx[remark].note_id, 1);
+
+    let moved = ctx.add(note("another"));
+    ctx.save_changes().await.unwrap();
+    ctx[remark].note_id = ctx[moved].id;
+    ctx.save_changes().await.unwrap();
+    ctx[remark].note_id = temporary;
+    ctx.save_changes().await.unwrap();
+    let read = Remark::find(&db, ctx[remark].id).await.unwrap().unwrap();
+    assert_eq!((read.note_id, &read), (1, &ctx[remark]));
 }

@@ -272,7 +272,11 @@ async fn a_form_with_a_stale_version_meets_a_conflict() {
     ctx.set_values(tea, &form).unwrap();
     let error = ctx.save_changes().await.unwrap_err();
     assert!(error.is_conflict());
-    ctx.merge(&error).unwrap();
+    ctx.merge_with(&error, |clash| {
+        assert!(clash.is(Order::ITEM));
+        Winner::Client
+    })
+    .unwrap();
     ctx.save_changes().await.unwrap();
     let row = Order::find(&db, id).await.unwrap().unwrap();
     assert_eq!(

@@ -146,8 +146,12 @@ impl<E: Entity> Index<Tracked<E>> for Context<'_> {
     /// # Panics
     ///
     /// If the handle is stale or of another context.
+    #[track_caller]
     fn index(&self, handle: Tracked<E>) -> &E {
-        self.get(handle).unwrap_or_else(|| not_tracked(handle))
+        match self.get(handle) {
+            Some(entity) => entity,
+            None => not_tracked(handle),
+        }
     }
 }
 
@@ -155,12 +159,17 @@ impl<E: Entity> IndexMut<Tracked<E>> for Context<'_> {
     /// # Panics
     ///
     /// If the handle is stale or of another context.
+    #[track_caller]
     fn index_mut(&mut self, handle: Tracked<E>) -> &mut E {
-        self.get_mut(handle).unwrap_or_else(|| not_tracked(handle))
+        match self.get_mut(handle) {
+            Some(entity) => entity,
+            None => not_tracked(handle),
+        }
     }
 }
 
 #[cold]
+#[track_caller]
 fn not_tracked<E: Entity>(handle: Tracked<E>) -> ! {
     panic!(
         "{handle:?} is not tracked by this context: the {} was deleted and saved, removed before it was saved, \

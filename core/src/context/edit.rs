@@ -7,6 +7,7 @@ use crate::{
     entity::{Column, Entity},
     error::{Error, ErrorKind, Result},
     value,
+    value::ColumnType,
 };
 
 impl Context<'_> {
@@ -155,7 +156,11 @@ impl Context<'_> {
     /// assert_eq!((ctx[tea].name.as_str(), ctx[tea].price), ("tea", 4));
     /// # Ok(()) }
     /// ```
-    pub fn reset_column<E: Entity, T>(&mut self, handle: Tracked<E>, column: Column<E, T>) -> bool {
+    pub fn reset_column<E: Entity, T: ColumnType>(
+        &mut self,
+        handle: Tracked<E>,
+        column: Column<E, T>,
+    ) -> bool {
         self.settle_if_answered();
         self.tracker.reset_column(handle, column.index())
     }
@@ -181,7 +186,7 @@ impl Context<'_> {
     /// assert_eq!(ctx.save_changes().await?.updated, 1);
     /// # Ok(()) }
     /// ```
-    pub fn mark_modified<E: Entity, T>(
+    pub fn mark_modified<E: Entity, T: ColumnType>(
         &mut self,
         handle: Tracked<E>,
         column: Column<E, T>,

@@ -58,7 +58,7 @@ impl<'a, E: Entity> Entry<'a, E> {
 
     /// Whether a column differs from what was read, or was marked as modified. Always false of an added entity.
     #[must_use]
-    pub fn is_modified<T>(&self, column: Column<E, T>) -> bool {
+    pub fn is_modified<T: ColumnType>(&self, column: Column<E, T>) -> bool {
         self.record
             .is_some_and(|record| record.differs(column.index()))
     }

@@ -6,7 +6,7 @@ use crate::{
     context::{Context, Tracked},
     entity::{Column, Entity, TableDef, encode_column},
     error::{Error, ErrorKind, Result},
-    tracker::Place,
+    tracker::{Place, is_temporary},
     value::{PrimaryKey, Value},
 };
 
@@ -87,6 +87,10 @@ struct Growth<'a, 't> {
 
 impl<E: Entity> Graph<E> {
     /// An entity that is a row already, unless its key is unset: then it is to be inserted.
+    ///
+    /// A key of several columns, or one that the application gives, is never unset; but a child whose key holds that of
+    /// its parent is new if the parent is, or if it does not say which parent it had. Other new ones are told by
+    /// [`Graph::add`].
     pub fn attach(entity: E) -> Self {
         Self {
             entity,
@@ -240,12 +244,11 @@ impl Growth<'_, '_> {
             start,
             children,
         } = graph;
-        let key = entity.key();
-        let adds = start == Start::Added || key.is_unset();
         let link = above
             .map(|(column, parent)| link::<E>(column, parent))
             .transpose()?
             .unwrap_or_default();
+        let adds = start == Start::Added || entity.key().is_unset() || has_new_key(&entity, &link);
         // What is part of the key says which row it is; the rest of a row's reference is a change of it.
         let (first, then): (Vec<_>, Vec<_>) =
             (link.into_iter()).partition(|(column, _)| adds || E::TABLE.is_key(*column));
@@ -292,6 +295,17 @@ impl Growth<'_, '_> {
         self.rest.push((children, parent));
         Ok(())
     }
+}
+
+/// Whether a child can be no row yet, since its parent is part of its key: the parent is new, or was not set there.
+fn has_new_key<E: Entity>(child: &E, link: &[(usize, &Value)]) -> bool {
+    let is_unset = |column: usize| match child.encode(column) {
+        Ok(Value::Integer(key)) => key == 0,
+        Ok(Value::Blob(key)) => key.iter().all(|byte| *byte == 0),
+        _ => false,
+    };
+    (link.iter())
+        .any(|(column, key)| E::TABLE.is_key(*column) && (is_temporary(key) || is_unset(*column)))
 }
 
 /// The columns of a child that refer to its parent, and the values of the parent's key.

@@ -181,7 +181,7 @@ impl Context<'_> {
         match &mut self.source {
             Source::Engine(engine) => {
                 self.in_flight = Some(in_flight(Answer::Queued(engine.submit(batch))));
-                self.settle().await.unwrap_or(Outcome::Withdrawn)
+                self.answer().await.unwrap_or(Outcome::Withdrawn)
             }
             Source::Transaction(transaction) => {
                 self.in_flight = Some(in_flight(Answer::Transaction));
@@ -203,12 +203,50 @@ impl Context<'_> {
     }
 
     /// The answer to the plan in flight, waited for; `None` while its transaction is open, and without a plan.
-    async fn settle(&mut self) -> Option<Outcome> {
+    async fn answer(&mut self) -> Option<Outcome> {
         match &mut self.in_flight.as_mut()?.answer {
             Answer::Queued(submission) => Some(submission.outcome().await),
             Answer::Later { witness, receipt } => later::outcome(witness.settled().await, receipt),
             Answer::Transaction => None,
         }
+    }
+
+    /// Takes over what became of an earlier save: one whose future was dropped, or that went into a transaction which
+    /// has ended by now. Every other call that waits does so first; this one is for those who want to see it, such as
+    /// the keys that the writer gave, in `ctx[handle]`.
+    ///
+    /// # Errors
+    ///
+    /// * `OutcomeUnknown`, once, if the COMMIT did not tell whether it took place.
+    /// * `TransactionEnded` in a context that is bound to a transaction, after a save into it was dropped.
+    ///
+    /// That a save was refused, or rolled back, is no error here: its changes are still to be saved.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, the next call does it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Customer { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Customer>().await?;
+    /// let mut ctx = db.context();
+    /// let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+    /// let mut tx = db.begin().await?;
+    /// ctx.save_changes_in(&mut tx).await?;
+    /// tx.commit().await?;
+    /// ctx.settle().await?;
+    /// assert_eq!(ctx[ada].id, 1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn settle(&mut self) -> Result<()> {
+        self.settle_abandoned().await
     }
 
     /// Finds out what became of a save that was dropped, or is in a transaction of somebody else. That it was refused
@@ -224,7 +262,7 @@ impl Context<'_> {
                 "a save into this transaction was dropped before it was answered: roll it back and run it again",
             ));
         }
-        if let Some(outcome) = self.settle().await {
+        if let Some(outcome) = self.answer().await {
             self.conclude_abandoned(outcome);
         }
         self.unknown.take().map_or(Ok(()), Err)

@@ -57,7 +57,7 @@ impl Context<'_> {
     ///
     /// # Errors
     ///
-    /// Kind `Refused` if the column is no reference.
+    /// Kind `Refused` if the column is no reference, or one that its optional embedded struct cannot be without.
     pub fn sever<E: Entity, T>(
         &mut self,
         child: Tracked<E>,
@@ -81,7 +81,15 @@ impl Context<'_> {
         };
         entity
             .assign(reference.index(), ValueRef::Null)
-            .map_err(|error| Error::value(E::TABLE.name, column.name, &error))?;
+            .map_err(|_| {
+                Error::new(
+                    ErrorKind::Refused,
+                    "the reference is part of an embedded struct that cannot be without it: set the struct to None, or \
+                     remove the entity",
+                )
+                .with_table(E::TABLE.name)
+                .with_column(column.name)
+            })?;
         Ok(true)
     }
 }

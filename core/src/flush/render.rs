@@ -58,17 +58,27 @@ impl FlushPlan {
 }
 
 impl FlushPlan {
-    /// The largest keys that new rows bring along, of those tables in which the writer gives keys to others.
+    /// The largest keys that rows have already, of those tables in which the writer gives keys to others: none of these
+    /// is given, not even that of a row to be deleted which has been gone for some time.
     fn brought_keys(&self) -> HashMap<&'static str, i64> {
         let mut brought = HashMap::new();
         if self.keys.is_empty() {
             return brought;
         }
         for row in &self.rows {
-            if let Action::Insert { values, .. } = &row.action
-                && let Some(column) = row.table.writer_key()
-                && let Arg::Value(Value::Integer(key)) = values[column]
-                // Beyond that one there is none: the writer looks for room elsewhere.
+            let Some(column) = row.table.writer_key() else {
+                continue;
+            };
+            let key = match &row.action {
+                Action::Insert { values, .. } => match &values[column] {
+                    Arg::Value(key) => key,
+                    Arg::Key(_) => continue,
+                },
+                Action::Update { key, .. } => &key[0],
+                Action::Delete { values } => &values[column],
+            };
+            // Beyond the largest there is none: the writer looks for room elsewhere.
+            if let Value::Integer(key) = *key
                 && key < i64::MAX
             {
                 let largest = brought.entry(row.table.name).or_insert(0);

@@ -90,22 +90,34 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
     }
 
     /// NULL.
-    pub fn is_null(self) -> Condition<E> {
+    pub fn is_null(self) -> Condition<E>
+    where
+        T: ColumnType,
+    {
         self.condition(Ok(()), |term, ()| null(term))
     }
 
     /// Not NULL.
-    pub fn is_not_null(self) -> Condition<E> {
+    pub fn is_not_null(self) -> Condition<E>
+    where
+        T: ColumnType,
+    {
         self.is_null().not()
     }
 
     /// Smallest first, NULLs before everything else.
-    pub fn asc(self) -> OrderBy<E> {
+    pub fn asc(self) -> OrderBy<E>
+    where
+        T: ColumnType,
+    {
         self.sorted(Direction::Ascending)
     }
 
     /// Largest first, NULLs after everything else.
-    pub fn desc(self) -> OrderBy<E> {
+    pub fn desc(self) -> OrderBy<E>
+    where
+        T: ColumnType,
+    {
         self.sorted(Direction::Descending)
     }
 

@@ -10,7 +10,7 @@ use crate::{
         cascade::Broken,
         handle::position,
         ledger::Given,
-        record::Life,
+        record::{Life, Replacement},
         resolution::{Comparison, Resolution},
         set::EntitySet,
         view::ErasedRecord,
@@ -30,7 +30,7 @@ pub(crate) trait ErasedSet: Any + Send + Sync {
     fn depart(&mut self, place: Place);
     fn refuse(&mut self, place: Place);
     fn accept(&mut self, step: usize, entry: &LedgerEntry, given: &Given<'_>);
-    fn replace_references(&mut self, place: Place, given: &Given<'_>);
+    fn replace_references(&mut self, place: Place, replacement: Replacement<'_>);
     fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict>;
     fn key(&self, place: Place) -> Option<Vec<Value>>;
     fn forget(&mut self, place: Place);
@@ -95,8 +95,8 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
         Self::accept(self, step, entry, given);
     }
 
-    fn replace_references(&mut self, place: Place, given: &Given<'_>) {
-        Self::replace_references(self, place, given);
+    fn replace_references(&mut self, place: Place, replacement: Replacement<'_>) {
+        Self::replace_references(self, place, replacement);
     }
 
     fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict> {

@@ -35,6 +35,9 @@ pub(crate) enum Life {
 /// The values of all columns; `None` for one that could not be encoded, and so counts as changed.
 pub(crate) type Snapshot = Box<[Option<Value>]>;
 
+/// The real key for a value in a column of a table, if that is a temporary one that is known.
+pub(crate) type Replacement<'a> = &'a dyn Fn(&'static TableDef, usize, &Value) -> Option<Value>;
+
 /// An entity that is tracked.
 #[derive(Debug)]
 pub(crate) struct Record<E: Entity> {
@@ -374,11 +377,11 @@ impl<E: Entity> Record<E> {
     }
 
     /// Replaces temporary keys in the columns that refer to other entities.
-    pub(crate) fn replace_references(&mut self, given: &Given<'_>) {
+    pub(crate) fn replace_references(&mut self, replacement: Replacement<'_>) {
         let table = E::TABLE;
         for column in (0..table.columns.len()).filter(|column| table.refers(*column)) {
             let value = self.entity.encode(column).ok();
-            if let Some(key) = value.and_then(|value| given.replacement(table, column, &value)) {
+            if let Some(key) = value.and_then(|value| replacement(table, column, &value)) {
                 self.assign(column, key, None);
             }
         }

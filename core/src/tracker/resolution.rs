@@ -14,7 +14,7 @@ use crate::{
         record::{Life, Snapshot, known, snapshot},
         set::EntitySet,
     },
-    value::{PrimaryKey, Value},
+    value::{ColumnType, PrimaryKey, Value},
 };
 
 /// Whose values are taken.
@@ -47,10 +47,11 @@ impl<'a> Clash<'a> {
         Some(self.conflict.columns[self.column?])
     }
 
-    /// Whether it is about this column.
+    /// Whether it is about this column, or about the optional embedded struct or the enum of which it is part.
     #[must_use]
-    pub fn is<E: Entity, T>(&self, column: Column<E, T>) -> bool {
-        self.conflict.table == E::TABLE.name && self.column == Some(column.index())
+    pub fn is<E: Entity, T: ColumnType>(&self, column: Column<E, T>) -> bool {
+        self.conflict.table == E::TABLE.name
+            && self.column == Some(E::TABLE.group(column.index()).start)
     }
 
     /// The column's value as it was read; NULL if that is not known.
@@ -298,6 +299,14 @@ impl<E: Entity> EntitySet<E> {
 }
 
 impl<E: Entity> Record<E> {
+    /// Whether the next save checks against another version than the one that was read.
+    fn is_stale(&self) -> bool {
+        let read = (E::TABLE.version.zip(self.original.as_ref()))
+            .map(|(version, original)| &original[version]);
+        self.checks
+            .is_some_and(|checks| read != Some(&Some(Value::Integer(checks))))
+    }
+
     /// What differs from this row is what the next save writes; these columns are taken from it.
     fn rebase(&mut self, row: &E, columns: &[usize]) {
         let table = E::TABLE;
@@ -308,8 +317,11 @@ impl<E: Entity> Record<E> {
             original[*column] = Some(value);
         }
         let values = known(&original);
+        let created_at = (table.created_at).filter(|column| !self.differs_itself(*column));
         for column in 0..values.len() {
-            let is_taken = table.keeps(column) || columns.contains(&table.group(column).start);
+            let is_taken = table.keeps(column)
+                || created_at == Some(column)
+                || columns.contains(&table.group(column).start);
             if is_taken && !table.is_key(column) && original[column].is_some() {
                 // It came from the field's own type, so it fits.
                 drop(self.entity.assign_from(column, &values[..]));
@@ -335,6 +347,8 @@ impl<E: Entity> Record<E> {
         let current = written.unwrap_or(&entity);
         let original = self.original.as_ref().unwrap_or(&entity);
         let mut comparison = Comparison::default();
+        // A form that was filled in from an older version: what it changes was not read from this row.
+        let is_stale = self.is_stale();
         for column in (0..row.len()).filter(|column| !E::TABLE.keeps(*column)) {
             let group = E::TABLE.group(column);
             // What is right only together is one thing, of which the first column speaks.
@@ -343,7 +357,12 @@ impl<E: Entity> Record<E> {
             }
             let before = &original[group.clone()];
             let (now, there) = (&current[group.clone()], &row[group.clone()]);
-            let unknown = before.contains(&None);
+            let unknown = before.contains(&None) || (is_stale && now != before);
+            if E::TABLE.updated_at == Some(column) {
+                // Nobody changed it: the next save writes it anew.
+                comparison.theirs.push(column);
+                continue;
+            }
             if !unknown && there == before {
                 continue;
             }

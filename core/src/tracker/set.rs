@@ -9,7 +9,7 @@ use crate::{
         Changed, LedgerEntry, Place, Record, Written,
         handle::position,
         ledger::Given,
-        record::{Flight, Life},
+        record::{Flight, Life, Replacement},
     },
     value::PrimaryKey,
 };
@@ -235,11 +235,11 @@ impl<E: Entity> EntitySet<E> {
     }
 
     /// Replaces temporary keys wherever a record refers by one; a new one may be found by another key then.
-    pub(crate) fn replace_references(&mut self, place: Place, given: &Given<'_>) {
+    pub(crate) fn replace_references(&mut self, place: Place, replacement: Replacement<'_>) {
         let Some(record) = self.record_mut(place) else {
             return;
         };
-        record.replace_references(given);
+        record.replace_references(replacement);
         // One in flight gets its key when it is accepted.
         if record.life == Life::New && record.flight.is_none() {
             // Of two with the same key the next save says so.
@@ -263,10 +263,25 @@ impl<E: Entity> EntitySet<E> {
         let key = record.key.clone();
         if before != key {
             self.unlink(&before, life, place.index);
+            self.forget_row(&key);
             if life == Life::Removed {
                 self.link_removed(key, place.index);
             } else {
                 self.live.insert(key, place.index);
+            }
+        }
+    }
+
+    /// The writer has given this key: whoever was read under it is of a row that has been gone for some time.
+    fn forget_row(&mut self, key: &E::Key) {
+        let there = [self.live.get(key).copied(), self.removed.get(key).copied()];
+        for index in there.into_iter().flatten() {
+            let slot = &mut self.slots[index as usize];
+            let is_gone = (slot.as_ref())
+                .is_some_and(|record| record.life != Life::New && record.flight.is_none());
+            if is_gone && let Some(record) = slot.take() {
+                self.free.push(index);
+                self.unlink(&record.key, record.life, index);
             }
         }
     }

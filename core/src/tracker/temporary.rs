@@ -66,3 +66,37 @@ impl TemporaryKeys {
         self.0.iter().copied()
     }
 }
+
+/// Temporary keys and the real ones that were given for them, in order.
+#[derive(Debug, Default)]
+pub(crate) struct GivenKeys(Vec<(TemporaryKey, i64)>);
+
+impl GivenKeys {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn remember(&mut self, keys: &TemporaryKeys, given: &[i64]) {
+        self.0.extend(keys.iter().zip(given.iter().copied()));
+        // Mostly sorted as they come.
+        self.0.sort_by_key(|(temporary, _)| temporary.key);
+    }
+
+    /// The real key for a value in a column of a table, if that is one of the temporary keys.
+    pub(crate) fn replacement(
+        &self,
+        table: &'static TableDef,
+        column: usize,
+        value: &Value,
+    ) -> Option<Value> {
+        let Value::Integer(key) = value else {
+            return None;
+        };
+        let at = (self
+            .0
+            .binary_search_by_key(key, |(temporary, _)| temporary.key))
+        .ok()?;
+        let (temporary, given) = self.0[at];
+        (table.key_source(column)?.name == temporary.table.name).then_some(Value::Integer(given))
+    }
+}

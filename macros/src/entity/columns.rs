@@ -133,19 +133,19 @@ impl Columns {
         });
         let positions = (0..self.fields.len()).map(|index| {
             let name = constant(index);
-            quote!(const #name: usize = #krate::entity::layout::start(PARTS, #index);)
+            quote!(const #name: usize = #krate::entity::layout::start(__PARTS, #index);)
         });
         let end = constant(self.fields.len());
         let last = self.fields.len();
         let constants = quote! {
-            const PARTS: &[#krate::entity::layout::Part] = &[#(#parts),*];
+            const __PARTS: &[#krate::entity::layout::Part] = &[#(#parts),*];
             #(#positions)*
-            const #end: usize = #krate::entity::layout::start(PARTS, #last);
-            const TEXT: &[u8; #krate::entity::layout::text_len(PARTS)] = &#krate::entity::layout::text(PARTS);
-            const COLUMNS: &[#krate::entity::ColumnDef; #krate::entity::layout::width(PARTS)] =
-                &#krate::entity::layout::columns(PARTS, TEXT);
+            const #end: usize = #krate::entity::layout::start(__PARTS, #last);
+            const __TEXT: &[u8; #krate::entity::layout::text_len(__PARTS)] = &#krate::entity::layout::text(__PARTS);
+            const __COLUMNS: &[#krate::entity::ColumnDef; #krate::entity::layout::width(__PARTS)] =
+                &#krate::entity::layout::columns(__PARTS, __TEXT);
         };
-        (constants, quote!(COLUMNS))
+        (constants, quote!(__COLUMNS))
     }
 
     /// A typed constant for each field.
@@ -501,7 +501,7 @@ fn based(base: Option<&TokenStream>, position: &TokenStream) -> TokenStream {
 
 /// The position of the first column of a field behind embedded structs.
 fn constant(index: usize) -> Ident {
-    format_ident!("POSITION_{index}")
+    format_ident!("__POSITION_{index}")
 }
 
 /// SQLite does not tell columns apart by case, and two fields cannot share a constant.

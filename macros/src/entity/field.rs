@@ -204,7 +204,7 @@ impl Field {
         let name = member.unraw().to_string();
         let path = within.map_or_else(|| name.clone(), |variant| format!("{variant}.{name}"));
         let name = within.map_or_else(|| name.clone(), |variant| format!("{variant}_{name}"));
-        let written = case.map_or_else(|| name.clone(), |case| case.of(&name));
+        let written = case.map_or_else(|| name.clone(), |case| case.of_field(&name));
         let column = settings.string("column", &mut found);
         let wrapper = Wrapper::parse(&settings, &mut found);
         let parsed = Self {

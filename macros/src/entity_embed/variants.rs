@@ -317,7 +317,7 @@ impl Kind {
         Self {
             stored: match (settings.string("rename", errors), case) {
                 (Some(rename), _) => rename.value(),
-                (None, Some(case)) => case.of(&name),
+                (None, Some(case)) => case.of_variant(&name),
                 (None, None) => name,
             },
             variant: variant.ident.clone(),
