@@ -38,6 +38,11 @@ impl<T> fmt::Debug for Read<T> {
 pub type Rows<'a, T> = BoxStream<'a, Result<T>>;
 
 /// Where a query can run: `&Database` (a read connection) or `&mut *tx` (inside a transaction).
+#[diagnostic::on_unimplemented(
+    message = "a query cannot run on `{Self}`",
+    label = "no place for a query to run",
+    note = "write `&db` for a Database, `&mut *tx` for a transaction; into a context read with `query.load(&mut ctx)` and `ctx.find(key)`"
+)]
 pub trait Executor<'c>: Send + Sized {
     /// All items of a read.
     fn read<T: Send + 'static>(self, read: Read<T>) -> impl Future<Output = Result<Vec<T>>> + Send;
