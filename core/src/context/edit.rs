@@ -50,7 +50,8 @@ impl Context<'_> {
     }
 
     /// Sets fields of an entity from any struct that serde can write, or from a JSON object: each member sets the
-    /// field of that name, or else the column of that name; what is not mentioned stays. All are set, or none.
+    /// field of that name, or else the column of that name; what is not mentioned stays. All are set, or none. A field
+    /// has its name in Rust: serde's renames are not known.
     ///
     /// Numbers, strings and `null` are read as the field has them. Dates are text, as stored or as in RFC 3339; a
     /// UUID is text; bytes are an array of numbers; a struct that is embedded is an object,
@@ -58,7 +59,8 @@ impl Context<'_> {
     ///
     /// * A key that is mentioned must be the entity's.
     /// * A version that is mentioned is the one that the next save checks against: so a form that was filled in
-    ///   while somebody else saved meets a conflict.
+    ///   while somebody else saved meets a conflict. If no value differs nothing is written, and an old version is no
+    ///   conflict.
     /// * A commit number is passed over.
     ///
     /// # Errors

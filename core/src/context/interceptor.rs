@@ -41,8 +41,8 @@ use crate::{
 /// struct Audit {
 ///     #[entity(id)]
 ///     id: i64,
-///     #[entity(references = Account)]
-///     account_id: i64,
+///     #[entity(references = Account, on_delete = SetNull)] // else no account with a line could be deleted
+///     account_id: Option<i64>,
 ///     balance: i64,
 /// }
 ///
@@ -53,7 +53,7 @@ use crate::{
 ///         let changed: Vec<_> = ctx
 ///             .iter::<Account>()
 ///             .filter(|(handle, _)| ctx.entry(*handle).state() != EntityState::Unchanged)
-///             .map(|(_, account)| (account.id, account.balance))
+///             .map(|(_, account)| (Some(account.id), account.balance))
 ///             .collect();
 ///         for (account_id, balance) in changed {
 ///             if balance < 0 {
