@@ -18,7 +18,8 @@
 //! ```
 //!
 //! [`EntityState::Modified`] is not a decision but a finding: some column differs from what was read (or was marked to
-//! be written all the same). `reset` and `reload` lead back to Unchanged; `detach` and `clear` lead from any state to [`EntityState::Detached`].
+//! be written all the same). `reset` and `reload` lead back to Unchanged; `detach` and `clear` lead from any state to
+//! [`EntityState::Detached`].
 //!
 //! # A save
 //!
@@ -94,7 +95,7 @@
 //! | `on_delete` | a tracked entity that referred to the row |
 //! |---|---|
 //! | `Cascade` | is gone, its handle stale; so are those that referred to it |
-//! | `SetNull` | refers to nothing; a reference that was changed meanwhile, and all else, stays. One with `generated` columns is no longer tracked, since these may have changed |
+//! | `SetNull` | refers to nothing; a reference that was changed meanwhile, and all else, stays. If a `generated` column is computed from the reference, it is no longer tracked: find it again |
 //! | `SetDefault` | is no longer tracked, since the database decides what it refers to: find it again |
 //! | `NoAction`, `Restrict` | the database refuses the delete |
 //!
@@ -106,9 +107,10 @@
 //! An entity cannot do both, leave one that goes for one that comes back under its key: that save is a conflict.
 //!
 //! A removed entity whose row may have gone with another of the same save, on a circle of cascades, counts as deleted
-//! when there is no row. An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next save is refused, with
-//! kind `ForeignKey`. What other contexts, raw SQL or triggers do to tracked rows is not seen: saving a change of a row
-//! that is gone is a conflict; `reload` finds out. Two rows that swap a unique value in one save get the database's `Unique`.
+//! when there is no row. An entity that is still to be inserted stays `Added`; if it refers to what is gone, the next
+//! save is refused, with kind `ForeignKey`. What other contexts, raw SQL or triggers do to tracked rows is not seen:
+//! saving a change of a row that is gone is a conflict; `reload` finds out. Two rows that swap a unique value in one save
+//! get the database's `Unique`.
 //!
 //! # Inside a transaction
 //!

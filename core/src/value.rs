@@ -21,6 +21,7 @@
 //! | `Decimal`, `BigDecimal` with `#[entity(scale = 2)]` | INTEGER of units, see [`Scaled`] |
 //! | `u64`, `u128` with `#[entity(padded)]` | TEXT of 20 or 39 digits, see [`Padded`] |
 //! | an enum with `derive(EntityEnum)` | TEXT or INTEGER |
+//! | a struct around one of these with `derive(EntityNewtype)` | the same |
 //! | an `Option` of these | the same, or NULL |
 
 mod calendar;

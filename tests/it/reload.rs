@@ -266,3 +266,20 @@ async fn detached_entities_are_removed_in_either_order() {
         assert_eq!(ctx.save_changes().await.unwrap().deleted, 2);
     }
 }
+
+/// Both were the row then, the removed one and the new one, and no save could succeed.
+#[tokio::test]
+async fn a_new_entity_is_not_reloaded_as_the_row_of_a_removed_one() {
+    let db = shop(Mode::Inline).await;
+    let mut ctx = db.context();
+    let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+    ctx.remove(pot);
+    let new = ctx.add(Item {
+        id: 1,
+        ..item("new")
+    });
+    let error = ctx.reload(new).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyTracked);
+    ctx.save_changes().await.unwrap();
+    assert_eq!(stored(&db, 1).await, ctx[new]);
+}

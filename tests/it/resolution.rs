@@ -315,3 +315,67 @@ async fn a_merge_takes_an_embedded_struct_that_others_filled_in_or_emptied() {
         assert_eq!((row.name.as_str(), row.home.as_ref()), ("Ada!", after));
     }
 }
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Part {
+    #[entity(id)]
+    id: i64,
+    #[entity(references = Item)]
+    item_id: Option<i64>,
+}
+
+/// A conflict was looked at before the save was undone: what a delete of that save had done by itself to the row counted
+/// as the database's, and the context took it for what was stored.
+#[tokio::test]
+async fn a_conflict_shows_the_row_without_what_the_save_itself_did() {
+    for mode in Mode::ALL {
+        let db = shop(mode).await;
+        db.create_tables::<Part>().await.unwrap();
+        let mut ctx = db.context();
+        let pot = ctx.find::<Item>(1).await.unwrap().unwrap();
+        let lid = ctx.find::<Item>(2).await.unwrap().unwrap();
+        let item_id = Some(1);
+        let part = ctx.add(Part { id: 0, item_id });
+        ctx.save_changes().await.unwrap();
+        // The part goes first: it refers.
+        execute(&db, "UPDATE item SET version = 7 WHERE id = 2").await;
+        execute(
+            &db,
+            "CREATE TRIGGER cheaper AFTER DELETE ON part BEGIN UPDATE item SET price = 0; END",
+        )
+        .await;
+        ctx.remove(part);
+        ctx.remove(lid);
+        ctx.remove(pot);
+        let error = ctx.save_changes().await.unwrap_err();
+        let [conflict] = error.conflicts() else {
+            panic!("the lid alone was changed by others");
+        };
+        let row: Item = conflict.database_as().unwrap().unwrap();
+        assert_eq!(Some(row), stored(&db, 2).await, "{mode:?}");
+        db.write(async |tx| {
+            let error = ctx.save_changes_in(tx).await.unwrap_err();
+            let row: Item = error.conflicts()[0].database_as()?.unwrap();
+            assert_eq!(row.price, 1);
+            Ok(())
+        })
+        .await
+        .unwrap();
+    }
+}
+
+/// The changed key was taken for the one that was read, and the row of another entity was deleted.
+#[tokio::test]
+async fn a_key_that_was_changed_is_not_the_rows_after_a_conflict() {
+    let db = shop(Mode::Inline).await;
+    let (mut ctx, pot, lid, error) = lost(&db).await;
+    ctx[pot].id = 2;
+    ctx.get_mut(lid).unwrap().id = 1;
+    ctx.client_wins(&error).unwrap();
+    let refused = ctx.save_changes().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    ctx.detach(pot);
+    assert_eq!(ctx.save_changes().await.unwrap().deleted, 1);
+    let left = Item::query().all(&db).await.unwrap();
+    assert_eq!(left.iter().map(|item| item.id).collect::<Vec<_>>(), [1]);
+}

@@ -19,8 +19,8 @@ pub struct DebugView<'a> {
 
 impl Context<'_> {
     /// What is tracked, as text for a bug report: types, states, the names of changed columns, and whether a save
-    /// (one that was dropped, or is in a transaction that is still open) is not answered yet. Neither keys nor other values of rows are shown;
-    /// [`DebugView::with_values`] adds them.
+    /// (one that was dropped, or is in a transaction that is still open) is not answered yet. Neither keys nor other
+    /// values of rows are shown; [`DebugView::with_values`] adds them.
     ///
     /// # Examples
     ///

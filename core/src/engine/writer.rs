@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     engine::{
-        apply::{Numbering, apply},
+        apply::{Numbering, apply, as_undone},
         block_on::block_on,
         busy,
         connection::execute,
@@ -230,7 +230,7 @@ impl Writer {
             },
             Err(refusal) => {
                 self.end_transaction(core);
-                Err(refusal)
+                Err(as_undone(&self.connection, &unit.batch, refusal))
             }
         };
         if answer.is_err() {
@@ -365,6 +365,7 @@ pub(in crate::engine) fn in_savepoint(
         Ok(_) => Ok(()),
         Err(_) => execute(connection, "ROLLBACK TO anabranch_save"),
     };
+    let answer = answer.map_err(|refusal| as_undone(connection, batch, refusal));
     let Err(error) = undone.and_then(|()| execute(connection, "RELEASE anabranch_save")) else {
         return answer;
     };

@@ -3,7 +3,7 @@
 //! | `on_delete` | an entity whose row referred to a deleted one |
 //! |---|---|
 //! | `Cascade` | is gone, and those that referred to it follow |
-//! | `SetNull` | refers to nothing; what was changed locally stays. With computed columns as for `SetDefault` |
+//! | `SetNull` | refers to nothing; what was changed locally stays. As `SetDefault` if a column is computed from it |
 //! | `SetDefault` | is no longer tracked: only the database knows what the row holds |
 //! | `NoAction`, `Restrict` | there is none: the delete would have been refused |
 //!
@@ -83,6 +83,17 @@ impl<E: Entity> EntitySet<E> {
     }
 }
 
+/// Whether the database computes something from these columns, or may: their names are in the expression.
+fn computes_from(table: &TableDef, columns: &[usize]) -> bool {
+    let mut expressions = (table.columns.iter())
+        .filter_map(|column| column.generated)
+        .map(|generated| generated.expression.to_ascii_lowercase());
+    expressions.any(|expression| {
+        (columns.iter())
+            .any(|column| expression.contains(&table.columns[*column].name.to_ascii_lowercase()))
+    })
+}
+
 impl<E: Entity> Record<E> {
     /// Follows a broken reference; whether the row is gone, or not known any more.
     fn is_lost(&mut self, broken: Broken<'_>) -> bool {
@@ -97,8 +108,9 @@ impl<E: Entity> Record<E> {
         }
         // To delete a row, only its key has to be known. What a later step writes comes back with what is computed.
         let is_removed = self.life == Life::Removed;
-        let computes = (E::TABLE.columns.iter()).any(|column| column.generated.is_some());
-        if broken.on_delete == SetNull && (is_removed || self.flight.is_some() || !computes) {
+        if broken.on_delete == SetNull
+            && (is_removed || self.flight.is_some() || !computes_from(E::TABLE, broken.columns))
+        {
             self.refer_to_nothing(broken);
             return false;
         }

@@ -82,12 +82,17 @@ impl Tracker {
 }
 
 impl<E: Entity> EntitySet<E> {
-    /// Whether no other live entity has this key.
+    /// Whether no other entity has this key, be it live or removed: two would be of one row.
     pub(in crate::tracker) fn check_free(&self, place: Place, key: &E::Key) -> Result<()> {
-        match self.live.get(key) {
-            Some(index) if *index != place.index => Err(already_tracked::<E>(key)),
-            _ => Ok(()),
+        let others = [self.live.get(key), self.removed.get(key)];
+        if others
+            .into_iter()
+            .flatten()
+            .any(|index| *index != place.index)
+        {
+            return Err(already_tracked::<E>(key));
         }
+        Ok(())
     }
 
     /// Takes over a row. Whether the entity has to be listed now.
