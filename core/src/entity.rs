@@ -7,6 +7,7 @@ mod embedded;
 mod identity;
 #[doc(hidden)]
 pub mod layout;
+mod per_table;
 #[cfg(test)]
 pub(crate) mod samples;
 mod table;
@@ -14,7 +15,6 @@ mod types;
 
 pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
-pub(crate) use self::identity::{Identities, Identity};
 pub use self::{
     column::{Column, CommitSeq},
     embedded::{Embedded, optional, variant},
@@ -23,6 +23,10 @@ pub use self::{
         IndexedBy, Reference, TableDef,
     },
     types::EntityTypes,
+};
+pub(crate) use self::{
+    identity::{Identities, Identity},
+    per_table::PerTable,
 };
 
 use crate::{

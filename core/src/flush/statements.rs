@@ -1,18 +1,20 @@
 //! The statements of each table, made once a process.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    ptr,
+    collections::HashMap,
     sync::{Arc, PoisonError, RwLock},
 };
 
-use crate::{entity::TableDef, query::TableSql, sql::dml};
+use crate::{
+    entity::{PerTable, TableDef},
+    query::TableSql,
+    sql::dml,
+};
 
 /// How many sets of columns one table keeps an UPDATE for; the rest is made each time.
 const KEPT_UPDATES: usize = 256;
 
-/// By the definition's address, as in [`TableSql`]; the entries stay for good.
-static STATEMENTS: RwLock<BTreeMap<usize, &'static Statements>> = RwLock::new(BTreeMap::new());
+static STATEMENTS: PerTable<Statements> = PerTable::new();
 
 /// The statements of one table.
 #[derive(Debug)]
@@ -31,17 +33,7 @@ pub(crate) struct Statements {
 
 /// The statements of a table.
 pub(crate) fn of(table: &'static TableDef) -> &'static Statements {
-    let address = ptr::from_ref(table).addr();
-    let statements = STATEMENTS.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = statements.get(&address) {
-        return known;
-    }
-    drop(statements);
-    STATEMENTS
-        .write()
-        .unwrap_or_else(PoisonError::into_inner)
-        .entry(address)
-        .or_insert_with(|| Box::leak(Box::new(Statements::new(table))))
+    STATEMENTS.of(table, Statements::new)
 }
 
 impl Statements {

@@ -1,13 +1,9 @@
 //! What is rendered once for each table, and then only looked up.
 
-use std::{
-    collections::BTreeMap,
-    ptr,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::sync::Arc;
 
 use crate::{
-    entity::TableDef,
+    entity::{PerTable, TableDef},
     sql::{ColumnList, Comparison, Cost, Predicate, Select, Term},
     value::Value,
 };
@@ -23,23 +19,11 @@ pub(crate) struct TableSql {
     pub(in crate::query) row_cost: Cost,
 }
 
-/// By the definition's address. Tables are as many as a program declares, so the entries stay for good.
-static RENDERED: RwLock<BTreeMap<usize, &'static TableSql>> = RwLock::new(BTreeMap::new());
+static RENDERED: PerTable<TableSql> = PerTable::new();
 
 impl TableSql {
     pub(crate) fn of(table: &'static TableDef) -> &'static Self {
-        // Definitions are never freed, so the address says which it is. The compiler may keep one of them twice.
-        let address = ptr::from_ref(table).addr();
-        let rendered = RENDERED.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = rendered.get(&address) {
-            return known;
-        }
-        drop(rendered);
-        RENDERED
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(address)
-            .or_insert_with(|| Box::leak(Box::new(Self::render(table))))
+        RENDERED.of(table, Self::render)
     }
 
     fn render(table: &'static TableDef) -> Self {
