@@ -364,6 +364,12 @@ impl Tracker {
                 });
             }
             self.given.remember(&ledger.keys, &receipt.keys);
+            for (asked, key) in ledger.keys.iter().zip(&receipt.keys) {
+                let is_of = |set: &&mut Box<dyn ErasedSet>| set.table().name == asked.table.name;
+                if let Some(set) = sets.iter_mut().find(is_of) {
+                    set.forget_row(*key);
+                }
+            }
         }
         // Step by step, as the database went: rows that refer now to what is deleted may be written later.
         let mut deleted = Vec::new();

@@ -1,9 +1,11 @@
 //! Keys that the writer gives, beside those that are or were of others: of a row that is gone, which SQLite gives again,
 //! and of one that the same save inserts.
 
+use anabranch::prelude::EntityState;
 use anabranch_tests::{
     Mode, execute,
     note::{Note, note, notes},
+    outsider,
 };
 
 /// The new row got the key of the one that was to be deleted, and was deleted in its place; the save told of success.
@@ -66,5 +68,29 @@ async fn a_key_that_the_application_chose_is_not_given_in_the_same_save() {
         assert_eq!(given.map(|it| ctx[it].id), [5, 6], "{mode:?}");
         assert_eq!(chosen.map(|it| ctx[it].id), [1, 2, 4]);
         assert_eq!(Note::query().count(&db).await.unwrap(), 5);
+    }
+}
+
+/// The new entity was let go before its save was answered, and the old one stayed: changes of it reached the new row.
+#[tokio::test]
+async fn an_entity_whose_key_was_given_to_one_that_was_detached_is_gone_too() {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        let mut ctx = db.context();
+        let stale = ctx.add(note("old"));
+        ctx.save_changes().await.unwrap();
+        outsider(db.path()).execute("DELETE FROM note", []).unwrap();
+        let new = ctx.add(note("new"));
+        let mut tx = db.begin().await.unwrap();
+        ctx.save_changes_in(&mut tx).await.unwrap();
+        ctx.detach(new);
+        tx.commit().await.unwrap();
+        ctx.settle().await.unwrap();
+        assert_eq!(ctx.entry(stale).state(), EntityState::Detached, "{mode:?}");
+        let row = Note::find(&db, 1).await.unwrap().unwrap();
+        assert_eq!(
+            row.text, "new",
+            "the premise: its key is that of the old one"
+        );
     }
 }

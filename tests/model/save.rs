@@ -65,6 +65,21 @@ impl Plan {
         !self.early.is_empty() || !self.definite.is_empty()
     }
 
+    /// Two rows have one key or name, unless one of them goes with a row that is deleted before.
+    fn collide(&mut self, gone: &[(usize, Key)]) {
+        if gone.is_empty() {
+            self.definite.push(ErrorKind::Unique);
+        } else {
+            let kinds = [
+                ErrorKind::Unique,
+                ErrorKind::ForeignKey,
+                ErrorKind::Conflict,
+            ];
+            self.possible.extend(kinds);
+            self.loose = true;
+        }
+    }
+
     pub(crate) const fn is_loose(&self) -> bool {
         self.loose
     }
@@ -227,7 +242,7 @@ impl World {
             let written = inserted(rec, &now);
             let key = rec.spec().key_of(&written);
             if plan.after[rec.table].insert(key, written.clone()).is_some() {
-                plan.definite.push(ErrorKind::Unique);
+                plan.collide(&gone);
             }
             plan.written.insert(slot, written);
         }
@@ -279,6 +294,12 @@ impl World {
         let moves = self.moves(plan, updates);
         if self.frees_unseen(plan, updates, &moves.taken) {
             plan.possible.push(ErrorKind::Unique);
+            // A delete that may make room goes first, and others may refer to the row.
+            if !plan.deletes.is_empty() {
+                plan.loose = true;
+                plan.possible
+                    .extend([ErrorKind::ForeignKey, ErrorKind::Conflict]);
+            }
         }
         if moves.has_circle() {
             plan.definite.push(ErrorKind::Unique);
@@ -402,15 +423,15 @@ impl World {
                 }
             }
         }
-        for (rows, spec) in plan.after.iter().zip(&SPECS) {
-            let Some(unique) = spec.unique else { continue };
+        let mut tables = plan.after.iter().zip(&SPECS);
+        let has_twins = tables.any(|(rows, spec)| {
             let mut names = BTreeSet::new();
-            if !rows
-                .values()
-                .all(|row| names.insert(format!("{:?}", row[unique])))
-            {
-                plan.definite.push(ErrorKind::Unique);
-            }
+            let is_new = |row: &Row, unique: usize| names.insert(format!("{:?}", row[unique]));
+            (spec.unique.zip(Some(is_new)))
+                .is_some_and(|(unique, mut is_new)| !rows.values().all(|row| is_new(row, unique)))
+        });
+        if has_twins {
+            plan.collide(gone);
         }
     }
 

@@ -249,7 +249,11 @@ impl Run {
         }
     }
 
-    fn set(&mut self, slot: usize, changes: Changes) {
+    fn set(&mut self, slot: usize, mut changes: Changes) {
+        // While a plan is in flight a value that is set again is no change, whatever becomes of it by then.
+        if let Some(current) = self.current(slot).filter(|_| self.is_pending()) {
+            changes.retain(|(column, value)| current[*column] != *value);
+        }
         let was = typed!(self.slots[&slot], handle => {
             let entity = self.ctx.get_mut(handle);
             entity.map(|entity| entity.put(&changes)).is_some()

@@ -528,7 +528,7 @@ impl World {
         let is_late = entries.iter().any(|entry| self.is_late(entry));
         let changed = (self.recs.values()).any(|rec| rec.state() != EntityState::Unchanged);
         if ctx.has_changes() != changed && !is_late {
-            return Err(format!("has_changes is not {changed}"));
+            return Err(format!("has_changes is not {changed}: {:?}", self.recs));
         }
         for (slot, rec) in &self.recs {
             let handle = slots[slot];

@@ -34,6 +34,7 @@ pub(crate) trait ErasedSet: Any + Send + Sync {
     fn conflict(&self, place: Place, database: Option<Vec<Value>>) -> Option<Conflict>;
     fn key(&self, place: Place) -> Option<Vec<Value>>;
     fn forget(&mut self, place: Place);
+    fn forget_row(&mut self, key: i64);
     fn follow(&mut self, broken: Broken<'_>) -> Vec<Vec<Value>>;
     fn check_answered(&self, place: Place) -> Result<()>;
     fn stored(&self, key: &[Value]) -> Option<(u32, u64)>;
@@ -126,6 +127,10 @@ impl<E: Entity> ErasedSet for EntitySet<E> {
     fn key(&self, place: Place) -> Option<Vec<Value>> {
         self.record(place)?.key.to_values().ok()
     }
+    fn forget_row(&mut self, key: i64) {
+        Self::forget_row(self, key);
+    }
+
     fn forget(&mut self, place: Place) {
         drop(self.take(place));
     }

@@ -263,7 +263,6 @@ impl<E: Entity> EntitySet<E> {
         let key = record.key.clone();
         if before != key {
             self.unlink(&before, life, place.index);
-            self.forget_row(&key);
             if life == Life::Removed {
                 self.link_removed(key, place.index);
             } else {
@@ -273,8 +272,14 @@ impl<E: Entity> EntitySet<E> {
     }
 
     /// The writer has given this key: whoever was read under it is of a row that has been gone for some time.
-    fn forget_row(&mut self, key: &E::Key) {
-        let there = [self.live.get(key).copied(), self.removed.get(key).copied()];
+    pub(crate) fn forget_row(&mut self, key: i64) {
+        let Some(key) = E::Key::from_integer(key) else {
+            return;
+        };
+        let there = [
+            self.live.get(&key).copied(),
+            self.removed.get(&key).copied(),
+        ];
         for index in there.into_iter().flatten() {
             let slot = &mut self.slots[index as usize];
             let is_gone = (slot.as_ref())
