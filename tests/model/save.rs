@@ -315,7 +315,13 @@ impl World {
         }
         let makes_room = |slot: &usize, (table, key): &(usize, Key)| {
             let rec = &self.recs[slot];
-            let name = rec.spec().unique.and_then(|at| rec.original[at].clone());
+            // Of what was never read the entity itself tells.
+            let held = |at: usize| {
+                rec.original[at]
+                    .clone()
+                    .unwrap_or_else(|| rec.current[at].clone())
+            };
+            let name = rec.spec().unique.map(held);
             let is_taken = |value: String| moves.taken.contains(&(*table, value));
             is_taken(format!("{key:?}")) || name.is_some_and(|name| is_taken(format!("{name:?}")))
         };

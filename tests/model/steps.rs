@@ -268,6 +268,14 @@ impl Run {
             return;
         };
         let changes = self.change(table, what, value);
+        // As in `set`.
+        let is_again = |slot: usize| {
+            let row = self.current(slot).unwrap_or_default();
+            (changes.iter()).any(|(column, value)| row.get(*column) == Some(value))
+        };
+        if self.is_pending() && (is_again(one) || is_again(other)) {
+            return;
+        }
         let both = match (self.slots[&one], self.slots[&other]) {
             (Handle::Node(one), Handle::Node(other)) => self.put_two([one, other], &changes),
             (Handle::Leaf(one), Handle::Leaf(other)) => self.put_two([one, other], &changes),
