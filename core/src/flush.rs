@@ -75,8 +75,6 @@ enum Action {
         left: Vec<RowKey>,
         /// The rows to which it refers now, and did not before.
         joined: Vec<RowKey>,
-        /// The column that gets the time of the save.
-        updated_at: Option<usize>,
     },
     Delete {
         /// The values of all columns, as they were read.

@@ -314,6 +314,13 @@ impl TableDef {
             .map(|(index, _)| index)
     }
 
+    /// The columns that the database computes, by their positions.
+    pub fn computed_columns(&self) -> impl Iterator<Item = usize> {
+        (self.columns.iter().enumerate())
+            .filter(|(_, column)| column.generated.is_some())
+            .map(|(index, _)| index)
+    }
+
     /// Whether a column is the database's to write: the commit number, and what it computes.
     #[must_use]
     pub fn is_given(&self, column: usize) -> bool {

@@ -102,13 +102,8 @@ impl PlannedRow {
                 created_at: *created_at,
                 updated_at: *updated_at,
             },
-            Action::Update {
-                version,
-                updated_at,
-                ..
-            } => Written::Updated {
+            Action::Update { version, .. } => Written::Updated {
                 version: version.map(next),
-                updated_at: *updated_at,
             },
             Action::Delete { values } => Written::Deleted {
                 key: (self.table.key.iter())

@@ -119,7 +119,6 @@ impl Resolver {
             unique,
             left,
             joined,
-            updated_at: table.updated_at,
         })
     }
 

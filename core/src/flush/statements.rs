@@ -82,8 +82,7 @@ fn filter(table: &'static TableDef) -> Vec<&'static str> {
 }
 
 fn computed(table: &'static TableDef) -> Vec<&'static str> {
-    (table.columns.iter())
-        .filter(|column| column.generated.is_some())
-        .map(|column| column.name)
+    (table.computed_columns())
+        .map(|column| table.columns[column].name)
         .collect()
 }

@@ -32,11 +32,8 @@ pub(crate) enum Written {
         created_at: Option<usize>,
         updated_at: Option<usize>,
     },
-    /// Updated it to this version, and the time in this column.
-    Updated {
-        version: Option<i64>,
-        updated_at: Option<usize>,
-    },
+    /// Updated it to this version, and the time in its `updated_at`.
+    Updated { version: Option<i64> },
     /// Deleted the row with this key.
     Deleted { key: Vec<Value> },
 }

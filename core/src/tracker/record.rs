@@ -319,10 +319,7 @@ impl<E: Entity> Record<E> {
                 created_at,
                 updated_at,
             } => (version, created_at, updated_at),
-            Written::Updated {
-                version,
-                updated_at,
-            } => (version, None, updated_at),
+            Written::Updated { version } => (version, None, E::TABLE.updated_at),
             Written::Deleted { .. } => return,
         };
         if let Written::Inserted { .. } = written {
@@ -346,7 +343,7 @@ impl<E: Entity> Record<E> {
                 self.assign_written(column, now.clone(), snapshot.as_mut());
             }
         }
-        for (column, value) in generated(table).zip(given.computed(step)) {
+        for (column, value) in table.computed_columns().zip(given.computed(step)) {
             self.assign(column, value.clone(), snapshot.as_mut());
         }
         self.original = snapshot;
@@ -427,13 +424,6 @@ impl<E: Entity> Record<E> {
             _ => error,
         }
     }
-}
-
-/// The columns that the database computes.
-fn generated(table: &'static TableDef) -> impl Iterator<Item = usize> {
-    (table.columns.iter().enumerate())
-        .filter(|(_, column)| column.generated.is_some())
-        .map(|(index, _)| index)
 }
 
 fn replace_temporary(table: &'static TableDef, snapshot: &mut Snapshot, given: &Given<'_>) {

@@ -21,10 +21,7 @@ fn departed(tracker: &mut Tracker, handle: Tracked<Customer>) -> Ledger {
     let ledger = Ledger {
         entries: vec![LedgerEntry {
             place: handle.place,
-            written: Written::Updated {
-                version: Some(4),
-                updated_at: None,
-            },
+            written: Written::Updated { version: Some(4) },
         }],
         keys: TemporaryKeys::default(),
         now: None,

@@ -223,10 +223,7 @@ fn what_a_later_plan_may_have_written_is_not_resolved() {
     let ledger = Ledger {
         entries: vec![LedgerEntry {
             place: ada.place,
-            written: Written::Updated {
-                version: Some(4),
-                updated_at: None,
-            },
+            written: Written::Updated { version: Some(4) },
         }],
         keys: TemporaryKeys::default(),
         now: None,
