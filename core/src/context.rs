@@ -144,7 +144,7 @@ use std::{fmt, ops::Range};
 
 use crate::{
     context::save::InFlight,
-    engine::{Attachment, Engine, Transaction},
+    engine::{Attachment, Engine, Session, Transaction},
     entity::{CommitSeq, Entity},
     error::{Error, Result},
     query,
@@ -181,6 +181,7 @@ pub struct Context<'t> {
 enum Source<'t> {
     Engine(Engine),
     Transaction(&'t mut Transaction),
+    Session(&'t mut Session),
 }
 
 /// What a save wrote.
@@ -213,6 +214,13 @@ impl<'t> Context<'t> {
         Self::of(Source::Transaction(transaction), interceptors)
     }
 
+    /// A context that reads and saves in a session.
+    #[must_use]
+    pub(crate) fn in_session(session: &'t mut Session) -> Self {
+        let interceptors = interceptors(session.attachment());
+        Self::of(Source::Session(session), interceptors)
+    }
+
     fn of(source: Source<'t>, interceptors: Interceptors) -> Self {
         Self {
             source,
@@ -228,8 +236,16 @@ impl<'t> Context<'t> {
     /// The transaction to which this context is bound, for queries and statements beside it.
     pub fn transaction(&mut self) -> Option<&mut Transaction> {
         match &mut self.source {
-            Source::Engine(_) => None,
             Source::Transaction(transaction) => Some(transaction),
+            Source::Engine(_) | Source::Session(_) => None,
+        }
+    }
+
+    /// The session to which this context is bound, for queries and statements beside it.
+    pub fn session(&mut self) -> Option<&mut Session> {
+        match &mut self.source {
+            Source::Session(session) => Some(session),
+            Source::Engine(_) | Source::Transaction(_) => None,
         }
     }
 
@@ -277,6 +293,7 @@ impl<'t> Context<'t> {
         match &mut self.source {
             Source::Engine(engine) => engine.read(read).await,
             Source::Transaction(transaction) => (&mut **transaction).read(read).await,
+            Source::Session(session) => (&mut **session).read(read).await,
         }
     }
 }

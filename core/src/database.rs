@@ -12,7 +12,10 @@ use std::{
 
 use crate::{
     context::{Context, SaveToken, SavedAt},
-    engine::{Checkpoint, Engine, ExpectedColumn, Transaction, TransactionGuard},
+    engine::{
+        Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Isolation, Session, SessionGuard,
+        Transaction, TransactionGuard,
+    },
     entity::{CommitSeq, EntityTypes, TableDef},
     error::Result,
     observe::{Holder, Statistics},
@@ -229,6 +232,115 @@ impl Database {
                 .begin("db.begin", at)
                 .await
                 .map(TransactionGuard::new)
+        }
+    }
+
+    /// Runs `body` in a session: a write transaction that runs beside others, however long it waits inside, and is
+    /// validated when it commits. If something that it saw is not so any more, it is run again, on what is there by
+    /// then. After five attempts it is run once more as an exclusive transaction, which cannot conflict: so it always
+    /// ends.
+    ///
+    /// The body may run several times. What it does outside of the database, it does each time.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(table = "accounts")]
+    /// # struct Account { #[entity(id)] id: i64, balance: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Account>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Account { id: 0, balance: 10 });
+    /// # ctx.save_changes().await?;
+    /// let balance = db
+    ///     .concurrent(async |s| {
+    ///         let mut ctx = s.context();
+    ///         let Some(account) = ctx.find::<Account>(1).await? else { return Ok(0) };
+    ///         ctx[account].balance += 5; // nobody can have changed it when this is committed
+    ///         ctx.save_changes().await?;
+    ///         Ok(ctx[account].balance)
+    ///     })
+    ///     .await?;
+    /// assert_eq!(balance, 15);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The body's own error, with everything undone. `PoolTimeout` or `QueueTimeout` when the turn did not come, and what
+    /// a commit can meet; no `Conflict`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the commit began, nothing is written. Dropped during the commit, it commits or it does not.
+    #[track_caller]
+    pub fn concurrent<T>(
+        &self,
+        body: impl AsyncFnMut(&mut Session) -> Result<T>,
+    ) -> impl Future<Output = Result<T>> {
+        self.concurrent_with(ConcurrentOptions::new(), body)
+    }
+
+    /// The same with another isolation, or another number of attempts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::concurrent`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Database::concurrent`].
+    #[track_caller]
+    pub fn concurrent_with<T>(
+        &self,
+        options: ConcurrentOptions,
+        body: impl AsyncFnMut(&mut Session) -> Result<T>,
+    ) -> impl Future<Output = Result<T>> {
+        self.engine.concurrent(options, Location::caller(), body)
+    }
+
+    /// Begins a session as a guard, which is rolled back when dropped. Its `commit` tells of a conflict, and then the work
+    /// is to be run again from its start; [`Database::concurrent`] does that by itself.
+    ///
+    /// ```
+    /// use anabranch::{engine::Isolation, prelude::*};
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(table = "accounts")]
+    /// # struct Account { #[entity(id)] id: i64, balance: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Account>().await?;
+    /// let mut s = db.begin_concurrent(Isolation::Serializable).await?;
+    /// let count = Account::query().count(&mut *s).await?;
+    /// sqlx::query("INSERT INTO accounts (balance) VALUES (?)").bind(10).execute(&mut *s).await?;
+    /// s.commit().await?; // nobody added an account meanwhile
+    /// assert_eq!(count, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `PoolTimeout` when all sessions are in use; `Nested` inside of `write` or `concurrent`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, the place in the queue is given up.
+    #[track_caller]
+    pub fn begin_concurrent(
+        &self,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<SessionGuard>> {
+        let at = Location::caller();
+        async move {
+            self.engine
+                .begin_session(isolation, at)
+                .await
+                .map(SessionGuard::new)
         }
     }
 

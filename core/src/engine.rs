@@ -19,6 +19,7 @@ mod busy;
 mod checkpoint;
 mod connection;
 mod core;
+mod exchange;
 mod expected;
 mod fate;
 mod ffi;
@@ -35,6 +36,7 @@ mod pool;
 mod reader;
 mod rowid;
 mod save_record;
+mod session;
 mod slot;
 mod sqlite_error;
 mod stamp;
@@ -49,6 +51,7 @@ mod writer;
 pub use self::{
     checkpoint::Checkpoint,
     options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
+    session::{ConcurrentOptions, Isolation, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
 };
 pub(crate) use self::{
@@ -171,6 +174,48 @@ impl Engine {
             Err(error) => {
                 // The first error is the one that matters.
                 if let Err(second) = transaction.rollback().await {
+                    tracing::debug!(%second, "while rolling back after an error");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins a session.
+    pub(crate) async fn begin_session(
+        &self,
+        isolation: Isolation,
+        at: &'static Location<'static>,
+    ) -> Result<Session> {
+        let attachment = self.attachment.clone();
+        let label = Label::at("db.begin_concurrent", at);
+        Session::begin(Arc::clone(&self.core), attachment, isolation, label).await
+    }
+
+    /// Runs `body` in a session, again while it conflicts.
+    pub(crate) async fn concurrent<T>(
+        &self,
+        options: ConcurrentOptions,
+        at: &'static Location<'static>,
+        mut body: impl AsyncFnMut(&mut Session) -> Result<T>,
+    ) -> Result<T> {
+        let label = Label::at("db.concurrent", at);
+        let core = &self.core;
+        let mut session = Session::begin(
+            Arc::clone(core),
+            self.attachment.clone(),
+            options.isolation,
+            label,
+        )
+        .await?;
+        match Marked::new(Arc::as_ptr(core).addr(), body(&mut session)).await {
+            Ok(value) => {
+                session.commit().await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // The first error is the one that matters.
+                if let Err(second) = session.rollback().await {
                     tracing::debug!(%second, "while rolling back after an error");
                 }
                 Err(error)

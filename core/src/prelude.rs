@@ -3,7 +3,7 @@
 pub use crate::{
     context::{Context, EntityState, Graph, Interceptor, SaveToken, Saved, Tracked, Winner},
     database::Database,
-    engine::{Bytes, Execution, Synchronous, Transaction},
+    engine::{Bytes, ConcurrentOptions, Execution, Isolation, Session, Synchronous, Transaction},
     entity::{CommitSeq, Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{Error, ErrorKind},
 };

@@ -93,7 +93,7 @@ impl Context<'_> {
         let refused = match &self.source {
             Source::Engine(engine) if engine.is_of(transaction) => return Ok(()),
             Source::Engine(_) => "the transaction is of another database than the context",
-            Source::Transaction(_) => {
+            Source::Transaction(_) | Source::Session(_) => {
                 "the context is bound to a transaction already: use save_changes"
             }
         };

@@ -190,6 +190,13 @@ impl Context<'_> {
                     Err(refusal) => Outcome::Refused(refusal),
                 }
             }
+            Source::Session(session) => {
+                self.in_flight = Some(in_flight(Answer::Transaction));
+                match session.apply(batch).await {
+                    Ok(receipt) => Outcome::Committed(receipt),
+                    Err(refusal) => Outcome::Refused(refusal),
+                }
+            }
         }
     }
 

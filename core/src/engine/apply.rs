@@ -110,7 +110,12 @@ fn run(
     })
 }
 
-fn next_key(connection: &Connection, watch: &Watch, key: NewKey) -> Result<i64> {
+/// The next integer key of a table.
+pub(in crate::engine) fn next_key(
+    connection: &Connection,
+    watch: &Watch,
+    key: NewKey,
+) -> Result<i64> {
     let NewKey {
         table,
         column,

@@ -1,14 +1,7 @@
 //! An exclusive write transaction: holds the slot and a connection from BEGIN to COMMIT.
 //!
-//! | state | what is possible | next |
-//! |---|---|---|
-//! | open | everything | ended, done |
-//! | ended: SQLite rolled it back (`ON CONFLICT ROLLBACK`, a full disk, an interrupt) | rolling back | done |
-//! | done | nothing: the value is consumed or dropped | |
-//!
-//! Typed statements and sqlx's share one connection, in turn: before a typed one, sqlx's worker is made idle
-//! (`ready`). A raw query that failed or was dropped may have ended the transaction; whatever comes next first asks
-//! SQLite whether it is still open, so that nothing ever runs outside of it.
+//! What it shares with sessions, the turns that typed statements and sqlx's take on the connection, is an
+//! [`Exchange`](crate::engine::exchange).
 //!
 //! Dropping needs no await: connection and lease go to a thread, which interrupts, waits for sqlx's worker, rolls
 //! back, asks SQLite, and only then passes the slot on.
@@ -23,26 +16,27 @@ pub(in crate::engine) use self::held::turn;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tokio::sync::oneshot;
 
 use self::held::Held;
 use crate::{
     engine::{
         Attachment,
-        apply::{Numbering, is_long},
+        apply::{Numbering, is_long, next_key},
         busy,
         connection::execute,
         core::Core,
+        exchange::{Exchange, gone},
         fate::{Fate, Fates, Witness},
         ffi::has_deferred_violations,
         hooks::Mark,
         reader, save_record,
         slot::Label,
+        sqlite_error::from_rusqlite,
         stamp::stamp,
         writer::{commit, in_savepoint},
     },
     error::{Error, ErrorKind, Result},
-    sql::{Batch, Cost, Executor, Read, Receipt, Refusal, Rows},
+    sql::{Batch, Cost, Executor, NewKey, Read, Receipt, Refusal, Rows},
 };
 
 /// An exclusive write transaction: nobody else writes the file while it is open.
@@ -52,12 +46,8 @@ use crate::{
 /// refused with what to use instead.
 #[derive(Debug)]
 pub struct Transaction {
-    core: Arc<Core>,
+    exchange: Exchange<Held>,
     attachment: Option<Attachment>,
-    held: Option<Held>,
-    state: State,
-    /// A raw query was begun and did not end well, or not yet.
-    unfinished: bool,
     /// Savepoints that are open.
     depth: u32,
     /// Of the saves in it: they get the commit number.
@@ -66,10 +56,13 @@ pub struct Transaction {
     fates: Fates,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    Ended,
+/// A savepoint that is open, and what it is undone to.
+#[derive(Debug)]
+pub(in crate::engine) struct Savepoint {
+    depth: u32,
+    rows: Mark,
+    tokens: usize,
+    fates: usize,
 }
 
 impl Transaction {
@@ -81,12 +74,10 @@ impl Transaction {
     ) -> Result<Self> {
         let held = Held::acquire(&core, label).await?;
         // The guard is armed before BEGIN: dropped from here on, it rolls back what there is.
+        let authorizer = Arc::clone(&core.authorizer);
         let mut transaction = Self {
-            core,
+            exchange: Exchange::new(core, held, authorizer),
             attachment,
-            held: Some(held),
-            state: State::Open,
-            unfinished: false,
             depth: 0,
             tokens: Vec::new(),
             fates: Fates::default(),
@@ -100,7 +91,7 @@ impl Transaction {
     }
 
     pub(in crate::engine) fn is_on(&self, core: &Arc<Core>) -> bool {
-        Arc::ptr_eq(&self.core, core)
+        Arc::ptr_eq(self.exchange.core(), core)
     }
 
     /// Who will see what becomes of what was written so far.
@@ -109,7 +100,7 @@ impl Transaction {
     }
 
     async fn begin_immediate(&mut self) -> Result<()> {
-        let core = Arc::clone(&self.core);
+        let core = Arc::clone(self.exchange.core());
         let begin = move |connection: &Connection| {
             let begun = core
                 .authorizer
@@ -124,8 +115,8 @@ impl Transaction {
             begun => return begun,
         }
         // Another process writes. A thread waits for it.
-        self.core.counters.busy.add(1);
-        let timeout = self.core.options.busy_timeout;
+        self.exchange.core().counters.busy.add(1);
+        let timeout = self.exchange.core().options.busy_timeout;
         // Once nobody waits for this transaction any more, the slot is for the next.
         let wanted = Arc::new(());
         let still = Arc::downgrade(&wanted);
@@ -135,7 +126,7 @@ impl Transaction {
                 None => Err(gone()),
             })
         };
-        let begun = self.on_thread(wait).await;
+        let begun = self.exchange.on_thread(wait).await;
         drop(wanted);
         begun?
     }
@@ -146,13 +137,14 @@ impl Transaction {
     ///
     /// The refusal.
     pub(crate) async fn apply(&mut self, batch: &Batch) -> Result<Receipt, Refusal> {
-        let core = Arc::clone(&self.core);
+        let core = Arc::clone(self.exchange.core());
         self.ready().await?;
         let applied = if core.runs_inline() && !is_long(batch) {
-            in_savepoint_of_ours(&core, self.connection()?, batch)
+            in_savepoint_of_ours(&core, self.exchange.connection()?, batch)
         } else {
             let batch = batch.clone();
-            self.on_thread(move |connection| in_savepoint_of_ours(&core, connection, &batch))
+            self.exchange
+                .on_thread(move |connection| in_savepoint_of_ours(&core, connection, &batch))
                 .await?
         };
         self.notice_end();
@@ -160,6 +152,16 @@ impl Transaction {
             self.tokens.extend(batch.token.clone());
         }
         applied
+    }
+
+    /// A key that nobody else is given.
+    pub(in crate::engine) async fn next_key(&mut self, key: NewKey) -> Result<i64> {
+        let core = Arc::clone(self.exchange.core());
+        self.with(move |connection| {
+            core.authorizer
+                .ours(|| next_key(connection, &core.watch, key))
+        })
+        .await?
     }
 
     /// Runs `body`; when it fails, what it did is undone, and the transaction goes on.
@@ -176,44 +178,63 @@ impl Transaction {
         &mut self,
         body: impl AsyncFnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        let core = Arc::clone(&self.core);
-        let name = self.depth;
-        let run = |sql: String| {
-            let core = Arc::clone(&core);
-            move |connection: &Connection| {
-                core.authorizer.ours(|| {
-                    connection
-                        .execute_batch(&sql)
-                        .map_err(crate::engine::sqlite_error::from_rusqlite)
-                })
-            }
-        };
-        let (mark, tokens, fates) = (core.watch.mark(), self.tokens.len(), self.fates.mark());
-        self.with(run(format!("SAVEPOINT anabranch_{name}")))
-            .await??;
-        self.depth += 1;
-        let release = format!("RELEASE anabranch_{name}");
+        let savepoint = self.begin_savepoint().await?;
         match body(self).await {
             Ok(value) => {
-                self.with(run(release)).await??;
-                self.depth = name;
+                self.release(savepoint).await?;
                 Ok(value)
             }
-            Err(first) => {
-                self.fates.undone_since(fates);
-                let undo = format!("ROLLBACK TO anabranch_{name}; {release}");
-                match self.with(run(undo)).await.flatten() {
-                    Ok(()) => {
-                        core.watch.rewind(&mark);
-                        self.tokens.truncate(tokens);
-                        self.depth = name;
-                    }
-                    // Mostly since the transaction is gone as a whole; the first error says why.
-                    Err(second) => tracing::debug!(%second, "while undoing a savepoint"),
-                }
-                Err(first)
+            Err(error) => {
+                self.undo(savepoint).await;
+                Err(error)
             }
         }
+    }
+
+    pub(in crate::engine) async fn begin_savepoint(&mut self) -> Result<Savepoint> {
+        let savepoint = Savepoint {
+            depth: self.depth,
+            rows: self.exchange.core().watch.mark(),
+            tokens: self.tokens.len(),
+            fates: self.fates.mark(),
+        };
+        self.run_ours(format!("SAVEPOINT anabranch_{}", savepoint.depth))
+            .await?;
+        self.depth += 1;
+        Ok(savepoint)
+    }
+
+    pub(in crate::engine) async fn release(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.run_ours(format!("RELEASE anabranch_{}", savepoint.depth))
+            .await?;
+        self.depth = savepoint.depth;
+        Ok(())
+    }
+
+    /// Undoes what was done since; the caller has the error that says why.
+    pub(in crate::engine) async fn undo(&mut self, savepoint: Savepoint) {
+        self.fates.undone_since(savepoint.fates);
+        let depth = savepoint.depth;
+        let undo = format!("ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}");
+        match self.run_ours(undo).await {
+            Ok(()) => {
+                self.exchange.core().watch.rewind(&savepoint.rows);
+                self.tokens.truncate(savepoint.tokens);
+                self.depth = depth;
+            }
+            // Mostly since the transaction is gone as a whole.
+            Err(second) => tracing::debug!(%second, "while undoing a savepoint"),
+        }
+    }
+
+    /// Runs statements of the library's own.
+    async fn run_ours(&mut self, sql: String) -> Result<()> {
+        let core = Arc::clone(self.exchange.core());
+        self.with(move |connection| {
+            core.authorizer
+                .ours(|| connection.execute_batch(&sql).map_err(from_rusqlite))
+        })
+        .await?
     }
 
     /// Ends the transaction and keeps what it did; returns the commit number if a stamped table was touched.
@@ -235,7 +256,7 @@ impl Transaction {
                 "a savepoint was dropped before its end: the transaction was rolled back",
             ));
         }
-        let core = Arc::clone(&self.core);
+        let core = Arc::clone(self.exchange.core());
         let waits = core.commit_waits_for_disk();
         let tokens = std::mem::take(&mut self.tokens);
         let mut fates = std::mem::take(&mut self.fates);
@@ -266,14 +287,14 @@ impl Transaction {
             })
         };
         let committed = if waits {
-            self.on_thread(end).await?
+            self.exchange.on_thread(end).await?
         } else {
             self.with(end).await?
         };
         let number = committed?;
-        self.core.counters.transactions.add(1);
-        self.core.writer().committed_elsewhere();
-        if let Some(held) = self.held.take() {
+        self.exchange.core().counters.transactions.add(1);
+        self.exchange.core().writer().committed_elsewhere();
+        if let Some(held) = self.exchange.take() {
             held.give_back();
         }
         Ok(number)
@@ -286,26 +307,33 @@ impl Transaction {
     /// When the connection cannot be used any more; the transaction is undone all the same.
     pub(crate) async fn rollback(mut self) -> Result<()> {
         self.fates.ended(Fate::RolledBack);
-        self.settle().await?;
-        let core = Arc::clone(&self.core);
+        self.exchange.settle().await?;
+        let core = Arc::clone(self.exchange.core());
         let undone = move |connection: &Connection| {
             if connection.is_autocommit() {
                 return Ok(());
             }
             core.authorizer.ours(|| execute(connection, "ROLLBACK"))
         };
-        let undone = if self.core.runs_inline() {
-            undone(self.connection()?)
+        let undone = if self.exchange.core().runs_inline() {
+            undone(self.exchange.connection()?)
         } else {
-            self.on_thread(undone).await?
+            self.exchange.on_thread(undone).await?
         };
         undone?;
-        self.core.watch.rewind(&Mark::default());
-        self.core.counters.rolled_back.add(1);
-        if let Some(held) = self.held.take() {
+        self.exchange.core().watch.rewind(&Mark::default());
+        self.exchange.core().counters.rolled_back.add(1);
+        if let Some(held) = self.exchange.take() {
             held.give_back();
         }
         Ok(())
+    }
+
+    /// Waits until the connection can be used for typed work, and makes sure that the transaction is open.
+    async fn ready(&mut self) -> Result<()> {
+        let ready = self.exchange.ready().await;
+        self.tell_end();
+        ready
     }
 
     /// Runs typed work: on this task, or on a thread.
@@ -314,71 +342,20 @@ impl Transaction {
         work: impl FnOnce(&Connection) -> R + Send + 'static,
     ) -> Result<R> {
         self.ready().await?;
-        if self.core.runs_inline() {
-            return Ok(work(self.connection()?));
-        }
-        self.on_thread(work).await
+        self.exchange.with(work).await
     }
 
-    /// Runs typed work on a thread, which has the connection meanwhile; if nobody waits for it any more, the thread
-    /// ends the transaction.
-    async fn on_thread<R: Send + 'static>(
-        &mut self,
-        work: impl FnOnce(&Connection) -> R + Send + 'static,
-    ) -> Result<R> {
-        let mut held = self.held.take().ok_or_else(gone)?;
-        let (answer, answered) = oneshot::channel();
-        self.core.threads.run(move || {
-            let outcome = held.view().map(work);
-            // Not received: `held` is dropped with the answer, which undoes the transaction.
-            drop(answer.send((held, outcome)));
-        })?;
-        let (held, outcome) = answered.await.map_err(|_| gone())?;
-        self.held = Some(held);
-        outcome
-    }
-
-    /// Waits until the connection can be used for typed work, and makes sure that the transaction is open.
-    async fn ready(&mut self) -> Result<()> {
-        if self.state == State::Ended {
-            return Err(gone());
-        }
-        if self.core.whereabouts.is_moved() {
-            return Err(self.core.moved());
-        }
-        self.settle().await?;
-        if std::mem::take(&mut self.unfinished) {
-            self.look_for_end()?;
-        }
-        Ok(())
-    }
-
-    /// Waits until sqlx's worker is idle; a query that nobody waits for is stopped.
-    async fn settle(&mut self) -> Result<()> {
-        let unfinished = self.unfinished;
-        let held = self.held.as_mut().ok_or_else(gone)?;
-        held.settle(unfinished).await
-    }
-
-    /// Asks SQLite whether it ended the transaction by itself.
-    fn look_for_end(&mut self) -> Result<()> {
-        if self.connection()?.is_autocommit() {
-            self.state = State::Ended;
-            self.fates.ended(Fate::RolledBack);
-            return Err(gone());
-        }
-        Ok(())
-    }
-
-    /// The same after a statement whose own error, if any, says more than that the transaction is gone.
+    /// Looks whether a statement ended the transaction.
     fn notice_end(&mut self) {
-        if let Err(ended) = self.look_for_end() {
-            tracing::debug!(%ended, "a statement ended its transaction");
-        }
+        self.exchange.notice_end();
+        self.tell_end();
     }
 
-    fn connection(&mut self) -> Result<&Connection> {
-        self.held.as_mut().ok_or_else(gone)?.view()
+    /// If SQLite ended the transaction, whoever wrote in it is told.
+    fn tell_end(&mut self) {
+        if self.exchange.has_ended() {
+            self.fates.ended(Fate::RolledBack);
+        }
     }
 }
 
@@ -391,13 +368,6 @@ fn in_savepoint_of_ours(
         .ours(|| in_savepoint(core, connection, batch, Numbering::Later))
 }
 
-fn gone() -> Error {
-    Error::new(
-        ErrorKind::TransactionEnded,
-        "the transaction was rolled back, by SQLite or since one of its queries was dropped: begin it anew",
-    )
-}
-
 impl<'c> Executor<'c> for &'c mut Transaction {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
         let is_small = read.cost == Cost::Small;
@@ -406,7 +376,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
             self.with(collect).await?
         } else {
             self.ready().await?;
-            self.on_thread(collect).await?
+            self.exchange.on_thread(collect).await?
         };
         if items.is_err() {
             self.notice_end();

@@ -4,20 +4,20 @@
 use std::{future::poll_fn, sync::Arc};
 
 use rusqlite::Connection;
-use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
 
 use crate::{
     engine::{
         block_on::block_on,
         connection::{STATEMENTS, execute, per_connection},
         core::Core,
+        exchange::Holds,
         ffi::{Hooks, MixedConnection, strict_strings},
         hooks::Mark,
         nested,
         slot::{Label, Lease, Ticket},
         sqlite_error::from_code,
         submission::unserved_error,
-        transaction::gone,
         writer::{Answer, ROOM, Unit},
     },
     error::{Error, ErrorKind, Result},
@@ -76,30 +76,6 @@ impl Held {
         })
     }
 
-    /// The connection for typed statements.
-    pub(super) fn view(&mut self) -> Result<&Connection> {
-        self.connection
-            .as_mut()
-            .and_then(MixedConnection::view)
-            .ok_or_else(gone)
-    }
-
-    /// The connection for sqlx's queries.
-    pub(super) fn sqlx(&mut self) -> Option<&mut SqliteConnection> {
-        self.connection.as_mut().map(MixedConnection::sqlx)
-    }
-
-    /// Waits until sqlx's worker is idle; `stop` interrupts what it runs.
-    pub(super) async fn settle(&mut self, stop: bool) -> Result<()> {
-        let connection = self.connection.as_mut().ok_or_else(gone)?;
-        let settled = if stop {
-            connection.stop().await
-        } else {
-            connection.settle().await
-        };
-        settled.map_err(Error::from)
-    }
-
     /// Gives both back after the transaction has ended.
     pub(super) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
@@ -110,6 +86,12 @@ impl Held {
         {
             lease.pause(ROOM);
         }
+    }
+}
+
+impl Holds for Held {
+    fn connection(&mut self) -> Option<&mut MixedConnection> {
+        self.connection.as_mut()
     }
 }
 

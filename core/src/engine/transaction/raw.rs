@@ -11,7 +11,7 @@ use std::{
 use futures_core::{future::BoxFuture, stream::BoxStream};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sqlx::{
-    Either, Sqlite, SqliteConnection,
+    Either, Sqlite,
     error::{DatabaseError, ErrorKind as SqlxErrorKind},
     sqlite::{SqliteQueryResult, SqliteRow, SqliteStatement, SqliteTypeInfo},
 };
@@ -22,42 +22,16 @@ use sqlx_core::{
 };
 
 use crate::{
-    engine::{
-        hooks::Authorizer,
-        transaction::{State, Transaction, gone, held::Held},
-    },
+    engine::{exchange::Raw, hooks::Authorizer, transaction::Transaction},
     error::Error,
 };
 
 type Step = Result<Either<SqliteQueryResult, SqliteRow>, sqlx::Error>;
 
-/// What a raw query uses of the transaction.
-struct Raw<'c> {
-    connection: &'c mut SqliteConnection,
-    unfinished: &'c mut bool,
-    authorizer: Arc<Authorizer>,
-}
-
 impl Transaction {
     /// Makes sure that the transaction is open, and lends what a raw query needs.
     async fn raw(&mut self) -> Result<Raw<'_>, sqlx::Error> {
-        if self.unfinished || self.state != State::Open || self.core.whereabouts.is_moved() {
-            self.ready().await.map_err(to_sqlx)?;
-        }
-        let authorizer = Arc::clone(&self.core.authorizer);
-        authorizer.take_denied();
-        let connection = self
-            .held
-            .as_mut()
-            .and_then(Held::sqlx)
-            .ok_or_else(|| to_sqlx(gone()))?;
-        // Until it has ended well: it may be dropped at any await, or fail and take the transaction along.
-        self.unfinished = true;
-        Ok(Raw {
-            connection,
-            unfinished: &mut self.unfinished,
-            authorizer,
-        })
+        self.exchange.raw().await.map_err(to_sqlx)
     }
 }
 

@@ -1,0 +1,194 @@
+//! A transaction that is open on one connection, which typed statements and sqlx's use in turn.
+//!
+//! | state | what is possible | next |
+//! |---|---|---|
+//! | open | everything | ended, done |
+//! | ended: SQLite rolled it back (`ON CONFLICT ROLLBACK`, a full disk, an interrupt) | rolling back | done |
+//! | done | nothing: the value is consumed or dropped | |
+//!
+//! Before a typed statement sqlx's worker is made idle ([`Exchange::ready`]). A raw query that failed or was dropped may
+//! have ended the transaction; whatever comes next first asks SQLite whether it is still open, so that nothing ever
+//! runs outside of it.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use sqlx::SqliteConnection;
+use tokio::sync::oneshot;
+
+use crate::{
+    engine::{core::Core, ffi::MixedConnection, hooks::Authorizer},
+    error::{Error, ErrorKind, Result},
+};
+
+/// What has a connection with an open transaction, and undoes that when it is dropped.
+pub(in crate::engine) trait Holds: Send + 'static {
+    fn connection(&mut self) -> Option<&mut MixedConnection>;
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub(in crate::engine) struct Exchange<H> {
+    core: Arc<Core>,
+    held: Option<H>,
+    state: State,
+    /// A raw query was begun and did not end well, or not yet.
+    unfinished: bool,
+    authorizer: Arc<Authorizer>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Ended,
+}
+
+/// What a raw query uses of the connection.
+pub(in crate::engine) struct Raw<'c> {
+    pub(in crate::engine) connection: &'c mut SqliteConnection,
+    /// To be set to false once the query has ended well.
+    pub(in crate::engine) unfinished: &'c mut bool,
+    pub(in crate::engine) authorizer: Arc<Authorizer>,
+}
+
+impl<H: Holds> Exchange<H> {
+    pub(in crate::engine) fn new(core: Arc<Core>, held: H, authorizer: Arc<Authorizer>) -> Self {
+        Self {
+            core,
+            held: Some(held),
+            state: State::Open,
+            unfinished: false,
+            authorizer,
+        }
+    }
+
+    pub(in crate::engine) const fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    pub(in crate::engine) const fn authorizer(&self) -> &Arc<Authorizer> {
+        &self.authorizer
+    }
+
+    /// Takes out what has the connection.
+    pub(in crate::engine) fn take(&mut self) -> Option<H> {
+        self.held.take()
+    }
+
+    /// What has the connection, while it is not with a thread.
+    pub(in crate::engine) fn held(&mut self) -> Result<&mut H> {
+        self.held.as_mut().ok_or_else(gone)
+    }
+
+    /// Runs typed work: on this task, or on a thread.
+    pub(in crate::engine) async fn with<R: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> R + Send + 'static,
+    ) -> Result<R> {
+        self.ready().await?;
+        if self.core.runs_inline() {
+            return Ok(work(self.connection()?));
+        }
+        self.on_thread(work).await
+    }
+
+    /// Runs typed work on a thread, which has the connection meanwhile; if nobody waits for it any more, the thread
+    /// ends the transaction.
+    pub(in crate::engine) async fn on_thread<R: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> R + Send + 'static,
+    ) -> Result<R> {
+        let mut held = self.held.take().ok_or_else(gone)?;
+        let (answer, answered) = oneshot::channel();
+        self.core.threads.run(move || {
+            let outcome = view(&mut held).map(work);
+            // Not received: `held` is dropped with the answer, which undoes the transaction.
+            drop(answer.send((held, outcome)));
+        })?;
+        let (held, outcome) = answered.await.map_err(|_| gone())?;
+        self.held = Some(held);
+        outcome
+    }
+
+    /// Waits until the connection can be used for typed work, and makes sure that the transaction is open.
+    pub(in crate::engine) async fn ready(&mut self) -> Result<()> {
+        if self.state == State::Ended {
+            return Err(gone());
+        }
+        if self.core.whereabouts.is_moved() {
+            return Err(self.core.moved());
+        }
+        self.settle().await?;
+        if std::mem::take(&mut self.unfinished) {
+            self.look_for_end()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until sqlx's worker is idle; a query that nobody waits for is stopped.
+    pub(in crate::engine) async fn settle(&mut self) -> Result<()> {
+        let connection = (self.held.as_mut().and_then(Holds::connection)).ok_or_else(gone)?;
+        let settled = if self.unfinished {
+            connection.stop().await
+        } else {
+            connection.settle().await
+        };
+        settled.map_err(Error::from)
+    }
+
+    /// Asks SQLite whether it ended the transaction by itself.
+    pub(in crate::engine) fn look_for_end(&mut self) -> Result<()> {
+        if self.connection()?.is_autocommit() {
+            self.state = State::Ended;
+            return Err(gone());
+        }
+        Ok(())
+    }
+
+    /// The same after a statement whose own error, if any, says more than that the transaction is gone.
+    pub(in crate::engine) fn notice_end(&mut self) {
+        if let Err(ended) = self.look_for_end() {
+            tracing::debug!(%ended, "a statement ended its transaction");
+        }
+    }
+
+    /// Whether it was found that SQLite ended the transaction.
+    pub(in crate::engine) fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    /// The connection for typed statements.
+    pub(in crate::engine) fn connection(&mut self) -> Result<&Connection> {
+        view(self.held.as_mut().ok_or_else(gone)?)
+    }
+
+    /// Makes sure that the transaction is open, and lends what a raw query needs.
+    pub(in crate::engine) async fn raw(&mut self) -> Result<Raw<'_>> {
+        if self.unfinished || self.state != State::Open || self.core.whereabouts.is_moved() {
+            self.ready().await?;
+        }
+        let authorizer = Arc::clone(&self.authorizer);
+        authorizer.take_denied();
+        let connection = (self.held.as_mut().and_then(Holds::connection)).ok_or_else(gone)?;
+        // Until it has ended well: it may be dropped at any await, or fail and take the transaction along.
+        self.unfinished = true;
+        Ok(Raw {
+            connection: connection.sqlx(),
+            unfinished: &mut self.unfinished,
+            authorizer,
+        })
+    }
+}
+
+fn view(held: &mut impl Holds) -> Result<&Connection> {
+    held.connection()
+        .and_then(MixedConnection::view)
+        .ok_or_else(gone)
+}
+
+pub(in crate::engine) fn gone() -> Error {
+    Error::new(
+        ErrorKind::TransactionEnded,
+        "the transaction was rolled back, by SQLite or since one of its queries was dropped: begin it anew",
+    )
+}

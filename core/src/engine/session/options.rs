@@ -1,0 +1,65 @@
+//! How a session is isolated, and how often it is tried.
+
+/// What a session is promised about what others commit meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// As if sessions had run one after the other, in the order of their commits: all that a session read is compared
+    /// when it commits.
+    #[default]
+    Serializable,
+    /// What a session read is not compared, but what it wrote: no update is lost, two sessions that wrote the same row
+    /// conflict. Decisions that rest on rows which were only read (write skew) are not protected.
+    Snapshot,
+}
+
+/// How `db.concurrent_with` runs its closure.
+///
+/// ```
+/// use anabranch::{engine::{ConcurrentOptions, Isolation}, prelude::*};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// let options = ConcurrentOptions::new().isolation(Isolation::Snapshot).max_attempts(2);
+/// db.concurrent_with(options, async |s| {
+///     sqlx::query("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)").execute(&mut *s).await?;
+///     Ok(())
+/// })
+/// .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct ConcurrentOptions {
+    pub(in crate::engine) isolation: Isolation,
+    pub(in crate::engine) max_attempts: u32,
+}
+
+impl ConcurrentOptions {
+    /// Serializable, five attempts.
+    pub const fn new() -> Self {
+        Self {
+            isolation: Isolation::Serializable,
+            max_attempts: 5,
+        }
+    }
+
+    /// What the session is promised. Default: [`Isolation::Serializable`].
+    pub const fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// How often the closure is run as a session before it is run as an exclusive transaction, which cannot conflict.
+    /// Default: 5. With 0 it goes to the queue at once.
+    pub const fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = attempts;
+        self
+    }
+}
+
+impl Default for ConcurrentOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
