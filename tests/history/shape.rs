@@ -95,7 +95,7 @@ const ALL: &[(u64, Draw)] = &[
     (1, TypedUpdate),
     (1, TypedDelete),
     (1, NextId),
-    (0, SqlNextId),
+    (1, SqlNextId),
     (1, AutomaticInsert),
     (1, KeyInsert),
     (2, KeyUpdate),
@@ -156,7 +156,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     ),
     shape(
         "keys asked for",
-        &[(3, NextId), (0, SqlNextId), (2, TypedInsert), (1, Count)],
+        &[(3, NextId), (1, SqlNextId), (2, TypedInsert), (1, Count)],
     ),
     shape(
         "automatic rowids",
