@@ -10,7 +10,7 @@ use rusqlite::{
 use crate::{
     engine::{
         busy,
-        ffi::{Hooks, PlainConnection, strict_strings},
+        ffi::{Hooks, PlainConnection, WriterVfs, strict_strings},
         options::{AutoVacuum, Options, Synchronous, TempStore},
         sqlite_error::from_rusqlite,
     },
@@ -29,12 +29,13 @@ pub(in crate::engine) enum Role {
 /// How many statements a connection keeps prepared.
 pub(in crate::engine) const STATEMENTS: usize = 256;
 
-/// Opens a connection. It waits for other processes up to the busy timeout meanwhile, and not at all later on:
+/// Opens a connection; one that writes to the file through the VFS of writers. It waits for other processes up to the busy timeout meanwhile, and not at all later on:
 /// statements may run on a task that must not block.
 pub(in crate::engine) fn open(
     path: &Path,
     options: &Options,
     role: Role,
+    vfs: Option<&WriterVfs>,
     hooks: Hooks,
 ) -> Result<PlainConnection> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -44,8 +45,11 @@ pub(in crate::engine) fn open(
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
     let named = |error: Error| error.with_statement(format!("open {}", path.display()));
-    let connection =
-        Connection::open_with_flags(path, flags).map_err(|error| named(from_rusqlite(error)))?;
+    let connection = match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.name()),
+        None => Connection::open_with_flags(path, flags),
+    }
+    .map_err(|error| named(from_rusqlite(error)))?;
     configure(&connection, options, role).map_err(named)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(PlainConnection::new(connection, hooks))

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::{
     engine::{
         checkpoint::Checkpointer,
+        ffi::WriterVfs,
         gate::InlineGate,
         hooks::{Authorizer, WalSize, Watch},
         location::Location,
@@ -36,6 +37,8 @@ use crate::{
 pub(in crate::engine) struct Core {
     pub(in crate::engine) slot: Arc<Slot<Unit, Answer>>,
     pub(in crate::engine) writer: Mutex<Option<Writer>>,
+    /// What the connections that write are opened through.
+    pub(in crate::engine) vfs: Arc<WriterVfs>,
     /// Of the connection for exclusive transactions.
     pub(in crate::engine) authorizer: Arc<Authorizer>,
     pub(in crate::engine) watch: Arc<Watch>,

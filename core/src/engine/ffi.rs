@@ -13,6 +13,14 @@
 //!    sqlx is pinned to `~0.9.0`, where the worker touches the handle only while it serves a command.
 //! 6. The view of such a connection does not own the handle, and is dropped with all its statements before sqlx
 //!    closes the handle.
+//! 20. A `WriterSlot` is leaked when it is made: whatever SQLite still knows of a VFS stays valid. Nothing of it is
+//!     written but its atomics and locks, and the link in its `sqlite3_vfs` that SQLite alone uses.
+//! 21. The real VFS, which was SQLite's default, stays registered: SQLite has it until the process ends, and an
+//!     application that registers one as the default must keep it too. Its methods get its own pointer.
+//! 22. `writer_vfs` sets a file's methods only after it wrote its `WriterFile`, with the real file behind it, in the
+//!     room that `szOsFile` asks for. SQLite uses a file from one thread at a time.
+//! 23. Region 0 of the shared memory is mapped from `xShmMap` until `xShmUnmap` or `xClose`, and longer than a header.
+//!     What of it is read is written only by whoever holds the lock WRITE, and read here only by its holder.
 #![allow(
     unsafe_code,
     reason = "the single FFI boundary; every block cites an invariant above"
@@ -22,12 +30,14 @@ mod callbacks;
 mod mixed;
 mod plain;
 mod status;
+mod writer_vfs;
 
 pub(in crate::engine) use self::{
     callbacks::Hooks,
     mixed::MixedConnection,
     plain::PlainConnection,
     status::{data_version, has_deferred_violations, has_moved, is_reading, strict_strings},
+    writer_vfs::WriterVfs,
 };
 
 /// Runs a callback so that a panic in it does not cross into C; `otherwise` is what SQLite is told then.

@@ -16,7 +16,7 @@ use crate::{
         checkpoint::Checkpointer,
         connection::{Role, open},
         core::Core,
-        ffi::{Hooks, PlainConnection, has_moved},
+        ffi::{Hooks, PlainConnection, WriterVfs, has_moved},
         gate::InlineGate,
         hooks::{Authorizer, Progress, WalSize, Watch},
         location::{
@@ -230,6 +230,7 @@ struct Connections {
 fn connect(
     location: &mut Location,
     options: &Options,
+    vfs: &WriterVfs,
     watch: &Arc<Watch>,
     wal_size: &Arc<WalSize>,
 ) -> Result<Connections> {
@@ -239,7 +240,7 @@ fn connect(
         ..Hooks::default()
     };
     // The writer first: it makes the file, and the log's index, which readers only use.
-    let writer = open(&location.path, options, Role::Writer, hooks)
+    let writer = open(&location.path, options, Role::Writer, Some(vfs), hooks)
         .and_then(|connection| writer(connection, watch, options))
         .map_err(|error| explain(error, &location.path))?;
     let vanished = "the file was moved or replaced while it was opened";
@@ -252,7 +253,13 @@ fn connect(
         .map(|_| reader(&location.path, options))
         .collect::<Result<Vec<_>>>()?;
     let hooks = Hooks::default();
-    let checkpoints = open(&location.path, options, Role::Checkpointer, hooks)?;
+    let checkpoints = open(
+        &location.path,
+        options,
+        Role::Checkpointer,
+        Some(vfs),
+        hooks,
+    )?;
     if has_moved(writer.connection()) {
         return Err(Error::new(ErrorKind::CannotOpen, vanished));
     }
@@ -264,13 +271,14 @@ fn connect(
 }
 
 fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
+    let vfs = WriterVfs::register()?;
     let watch = Arc::new(Watch::default());
     let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
     let Connections {
         writer,
         readers,
         checkpoints,
-    } = connect(&mut location, &options, &watch, &wal_size)?;
+    } = connect(&mut location, &options, &vfs, &watch, &wal_size)?;
     let threaded =
         options.execution == Execution::Threaded || options.synchronous == Synchronous::Full;
     let checkpointer = Checkpointer::default();
@@ -278,6 +286,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
     let core = Arc::new(Core {
         slot: Arc::new(Slot::new(threaded, options.queue_timeout)),
         writer: Mutex::new(Some(writer)),
+        vfs,
         authorizer: Arc::new(Authorizer::default()),
         watch,
         wal_size,
@@ -335,7 +344,7 @@ fn reader(path: &Path, options: &Options) -> Result<Reader> {
         ..Hooks::default()
     };
     Ok(Reader {
-        connection: open(path, options, Role::Reader, hooks)?,
+        connection: open(path, options, Role::Reader, None, hooks)?,
         progress,
     })
 }

@@ -164,6 +164,7 @@ fn keep_if_ended(core: &Core, mut connection: MixedConnection) {
 async fn connect(core: &Core) -> Result<MixedConnection> {
     let mut options = SqliteConnectOptions::new()
         .filename(&core.location.path)
+        .vfs(core.vfs.name())
         .create_if_missing(false)
         .foreign_keys(true)
         .busy_timeout(std::time::Duration::ZERO)
