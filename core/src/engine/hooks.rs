@@ -1,12 +1,14 @@
-//! What SQLite tells us, or asks us, while statements run: rows changed, commits, progress, permission.
+//! What SQLite tells us, or asks us, while statements run: rows changed, commits, progress, permission, the time.
 
 mod authorizer;
+mod clock;
 mod progress;
 mod wal_size;
 mod watch;
 
 pub(in crate::engine) use self::{
     authorizer::{Action, Authorizer},
+    clock::Clock,
     progress::{Progress, Run},
     wal_size::WalSize,
     watch::{Mark, StampedBy, Touched, Watch},
