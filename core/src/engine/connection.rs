@@ -115,10 +115,15 @@ fn bool_of(on: bool) -> &'static str {
 }
 
 /// Sets a pragma and reads it back: SQLite ignores what it cannot do without a word.
-fn set(connection: &Connection, name: &str, value: &str) -> Result<()> {
+pub(in crate::engine) fn set(connection: &Connection, name: &str, value: &str) -> Result<()> {
     connection
         .pragma_update(None, name, value.parse::<i64>().unwrap_or_default())
         .map_err(from_rusqlite)?;
+    read_back(connection, name, value)
+}
+
+/// Makes sure that a pragma has a value.
+pub(in crate::engine) fn read_back(connection: &Connection, name: &str, value: &str) -> Result<()> {
     let mut found: Option<i64> = None;
     connection
         .pragma_query(None, name, |row| {

@@ -49,7 +49,10 @@ pub(in crate::engine) use self::{
     callbacks::Hooks,
     mixed::MixedConnection,
     plain::PlainConnection,
-    status::{data_version, has_deferred_violations, has_moved, is_reading, strict_strings},
+    status::{
+        data_version, has_deferred_violations, has_moved, is_reading, randomness,
+        set_last_insert_rowid, strict_strings,
+    },
     writer_vfs::WriterVfs,
 };
 

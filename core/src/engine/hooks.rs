@@ -3,14 +3,16 @@
 
 mod authorizer;
 mod clock;
+mod draws;
 mod head;
 mod progress;
 mod wal_size;
 mod watch;
 
 pub(in crate::engine) use self::{
-    authorizer::{Action, Authorizer},
+    authorizer::{Access, Action, Authorizer},
     clock::Clock,
+    draws::{Draw, Draws},
     head::{Head, Header},
     progress::{Progress, Run},
     wal_size::WalSize,

@@ -17,8 +17,10 @@ use crate::{
         connection::{Role, open},
         core::Core,
         ffi::{Hooks, PlainConnection, WriterVfs, has_moved},
+        functions,
         gate::InlineGate,
         hooks::{Authorizer, Progress, WalSize, Watch},
+        key::Allocator,
         location::{
             FileId, Location, beside, check_file_system, check_path, explain, file_id, spelled,
         },
@@ -26,6 +28,8 @@ use crate::{
         options::{Execution, Options, Synchronous},
         pace::Pace,
         pool::{Pool, Reader},
+        rerun::Heats,
+        sessions::Sessions,
         slot::Slot,
         sqlite_error::from_rusqlite,
         threads::Threads,
@@ -224,6 +228,8 @@ struct Connections {
     writer: Writer,
     readers: Vec<Reader>,
     checkpoints: PlainConnection,
+    /// Of the allocator: sees what is committed.
+    head: PlainConnection,
 }
 
 /// Opens the connections, and completes what is known of the location.
@@ -233,15 +239,18 @@ fn connect(
     vfs: &WriterVfs,
     watch: &Arc<Watch>,
     wal_size: &Arc<WalSize>,
+    hold: &Arc<Progress>,
 ) -> Result<Connections> {
+    let authorizer = Arc::new(Authorizer::of_writer());
     let hooks = Hooks {
         watch: Some(Arc::clone(watch)),
         wal_size: Some(Arc::clone(wal_size)),
-        ..Hooks::default()
+        progress: Some(Arc::clone(hold)),
+        authorizer: Some(Arc::clone(&authorizer)),
     };
     // The writer first: it makes the file, and the log's index, which readers only use.
     let writer = open(&location.path, options, Role::Writer, Some(vfs), hooks)
-        .and_then(|connection| writer(connection, watch, options))
+        .and_then(|connection| writer(connection, watch, authorizer, options))
         .map_err(|error| explain(error, &location.path))?;
     let vanished = "the file was moved or replaced while it was opened";
     location.path = location
@@ -260,6 +269,13 @@ fn connect(
         Some(vfs),
         hooks,
     )?;
+    let head = open(
+        &location.path,
+        options,
+        Role::Reader,
+        None,
+        Hooks::default(),
+    )?;
     if has_moved(writer.connection()) {
         return Err(Error::new(ErrorKind::CannotOpen, vanished));
     }
@@ -267,6 +283,7 @@ fn connect(
         writer,
         readers,
         checkpoints,
+        head,
     })
 }
 
@@ -274,11 +291,16 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
     let vfs = WriterVfs::register()?;
     let watch = Arc::new(Watch::default());
     let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
+    let hold = Progress::unlimited();
     let Connections {
         writer,
         readers,
         checkpoints,
-    } = connect(&mut location, &options, &vfs, &watch, &wal_size)?;
+        head,
+    } = connect(&mut location, &options, &vfs, &watch, &wal_size, &hold)?;
+    let (draws, allocator) = (Arc::default(), Allocator::new(Arc::clone(&watch), head));
+    let allocator = Arc::new(allocator);
+    functions::register(writer.connection(), &draws, &allocator, &watch).map_err(from_rusqlite)?;
     let threaded =
         options.execution == Execution::Threaded || options.synchronous == Synchronous::Full;
     let checkpointer = Checkpointer::default();
@@ -289,6 +311,12 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         vfs,
         authorizer: Arc::new(Authorizer::default()),
         watch,
+        draws,
+        hold,
+        allocator,
+        history: Arc::default(),
+        sessions: Sessions::new(&options),
+        heats: Heats::default(),
         wal_size,
         pool: Arc::new(Pool::new(readers, options.queue_timeout)),
         gate: InlineGate::default(),
@@ -325,11 +353,16 @@ fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> std::io::Res
 }
 
 /// It reads at once, and another process that opened the file just now may still be recovering the log.
-fn writer(connection: PlainConnection, watch: &Arc<Watch>, options: &Options) -> Result<Writer> {
+fn writer(
+    connection: PlainConnection,
+    watch: &Arc<Watch>,
+    authorizer: Arc<Authorizer>,
+    options: &Options,
+) -> Result<Writer> {
     connection
         .busy_timeout(options.busy_timeout)
         .map_err(from_rusqlite)?;
-    let writer = Writer::new(connection, Arc::clone(watch))?;
+    let writer = Writer::new(connection, Arc::clone(watch), authorizer)?;
     writer
         .connection()
         .busy_timeout(Duration::ZERO)

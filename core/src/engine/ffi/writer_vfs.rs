@@ -96,13 +96,11 @@ impl WriterVfs {
     }
 
     /// What its connections are told when they ask for the time.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for sessions"))]
     pub(in crate::engine) fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
     /// Whether others wrote.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for sessions"))]
     pub(in crate::engine) fn head(&self) -> &Head {
         &self.0.head
     }

@@ -43,7 +43,6 @@ impl Clock {
     }
 
     /// This time from now on; without one, as [`Clock::record`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for sessions"))]
     pub(in crate::engine) fn replay(&self, time: Option<i64>) {
         match time {
             Some(time) => self.set(SET, time),
@@ -52,7 +51,6 @@ impl Clock {
     }
 
     /// What was given since the last [`Clock::record`] or [`Clock::replay`], if somebody asked.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for sessions"))]
     pub(in crate::engine) fn asked(&self) -> Option<i64> {
         (self.state.load(Ordering::Acquire) == GIVEN).then(|| self.time.load(Ordering::Relaxed))
     }

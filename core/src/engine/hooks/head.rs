@@ -27,7 +27,6 @@ pub(in crate::engine) struct Head {
 impl Head {
     /// How often the file was found changed by somebody else, the first look at it included. Exact for whoever holds
     /// the lock WRITE.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for sessions"))]
     pub(in crate::engine) fn foreign(&self) -> u64 {
         self.foreign.load(Ordering::Acquire)
     }
