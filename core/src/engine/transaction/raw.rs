@@ -143,7 +143,7 @@ fn failed(error: sqlx::Error, failed: &mut bool, authorizer: &Authorizer) -> sql
 }
 
 /// Says why a statement was denied, where SQLite only says "not authorized".
-fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
+pub(in crate::engine) fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
     match authorizer.take_denied() {
         Some(reason) => sqlx::Error::Database(Box::new(Denied(reason))),
         None => error,
@@ -151,7 +151,7 @@ fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
 }
 
 /// An error of ours on its way through sqlx; `?` makes it the same again.
-fn to_sqlx(error: Error) -> sqlx::Error {
+pub(in crate::engine) fn to_sqlx(error: Error) -> sqlx::Error {
     sqlx::Error::Configuration(Box::new(error))
 }
 
