@@ -156,7 +156,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     ),
     shape(
         "keys asked for",
-        &[(3, NextId), (1, SqlNextId), (2, TypedInsert), (1, Count)],
+        &[(3, NextId), (3, SqlNextId), (2, TypedInsert), (1, Count)],
     ),
     shape(
         "automatic rowids",
