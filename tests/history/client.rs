@@ -110,8 +110,8 @@ impl Client<'_, '_> {
 
     /// Replayed with the values that the client was told.
     async fn noise(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
-        let place = i64::try_from(entries.len()).unwrap();
-        let id = (self.unit * 1000 + place) * 10 + self.chance().below(10);
+        // Of a range in which no two are the same.
+        let id = self.chance().below(1 << 60);
         let read = Operation::read("SELECT chance, at FROM noise WHERE id = ?", vec![id.into()]);
         let returns = self.random.once_in(2);
         let before = now();
@@ -126,9 +126,8 @@ impl Client<'_, '_> {
             read.run(&mut self.place).await?
         };
         let after = now();
-        // One that came to the same place of an undone savepoint.
         let Seen::Rows(rows) = &seen else {
-            return Ok(());
+            panic!("nobody else has this key: {seen:?}");
         };
         let [Cell::Integer(chance), Cell::Real(at)] = rows[0][..] else {
             panic!("not what was asked for: {rows:?}");

@@ -327,6 +327,8 @@ impl World {
         if let Some(neighbour) = self.neighbour {
             neighbour.lock().unwrap().end();
         }
+        let alarms = self.db.statistics().session_alarms;
+        assert_eq!(alarms, 0, "a session wanted to write to the file");
         let file = self.db.path().to_owned();
         self.db.close().await.unwrap();
         let history = read_back(&file, self.recorder);
