@@ -3,6 +3,7 @@
 
 mod authorizer;
 mod clock;
+mod ear;
 mod head;
 mod progress;
 mod wal_size;
@@ -11,6 +12,7 @@ mod watch;
 pub(in crate::engine) use self::{
     authorizer::{Action, Authorizer},
     clock::Clock,
+    ear::Ear,
     head::{Head, Header},
     progress::{Progress, Run},
     wal_size::WalSize,
