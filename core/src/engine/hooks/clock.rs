@@ -1,4 +1,8 @@
 //! The time that SQL sees, so that what was computed from it can be computed again.
+#![cfg_attr(
+    not(test),
+    allow(dead_code, reason = "sessions of the engine are built on it next")
+)]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 

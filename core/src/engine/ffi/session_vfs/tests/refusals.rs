@@ -1,0 +1,122 @@
+//! What a session must not do to the file, and does not.
+
+use std::{fs, sync::atomic::Ordering};
+
+use libsqlite3_sys::{SQLITE_CANTOPEN, SQLITE_READONLY};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::engine::ffi::session_vfs::{
+    SessionVfs, alarms,
+    tests::{File, PRAGMAS, checkpoint, code, one},
+    vfs::Registered,
+};
+
+#[test]
+fn checkpoints_of_a_session_move_nothing() {
+    let file = File::new();
+    let session = file.session();
+    session.begin().unwrap();
+    for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE"] {
+        let sql = format!("PRAGMA wal_checkpoint({mode})");
+        assert_ne!(code(session.connection.query_row(&sql, [], |_| Ok(()))), 0);
+    }
+    session.run("ROLLBACK").unwrap();
+    for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE"] {
+        assert_eq!(checkpoint(&session.connection, mode), (1, -1, -1), "{mode}");
+    }
+    let (busy, log, moved) = file.checkpoint("PASSIVE");
+    assert_eq!((busy, log), (0, moved), "the writer's moves all");
+    assert!(log > 0);
+    file.shift();
+    assert_eq!(session.begin(), Ok(20_000));
+    file.assert_whole();
+    assert_eq!(session.alarms(), 0);
+}
+
+#[test]
+fn a_session_cannot_change_what_the_file_is() {
+    let file = File::new();
+    let session = file.session();
+    session.begin().unwrap();
+    session.run("ROLLBACK; PRAGMA busy_timeout = 0").unwrap();
+    let answer = session
+        .connection
+        .query_row("PRAGMA journal_mode = DELETE", [], |row| {
+            row.get::<_, String>(0)
+        });
+    assert!(!matches!(answer.as_deref(), Ok("delete")), "{answer:?}");
+    session.run("PRAGMA locking_mode = EXCLUSIVE").unwrap();
+    let _refused = session.begin();
+    let _none = session.run("ROLLBACK");
+    file.shift();
+    let another = file.session();
+    assert_eq!(another.begin(), Ok(20_000), "nobody is shut out");
+    assert_eq!(one::<String>(&file.writer, "PRAGMA journal_mode"), "wal");
+    assert_eq!((session.alarms(), another.alarms()), (0, 0));
+    file.assert_whole();
+}
+
+/// The authorizer refuses VACUUM, and the commit hook every COMMIT; here neither is there.
+#[test]
+fn without_a_guard_the_file_is_still_safe_and_the_alarm_goes() {
+    let file = File::new();
+    let before = alarms();
+    for (at, statement) in ["UPDATE t SET v = 0; COMMIT", "COMMIT; VACUUM"]
+        .into_iter()
+        .enumerate()
+    {
+        // One that nobody else gets, for its alarms are counted.
+        let vfs = Registered::new().unwrap();
+        let name = vfs.name.to_str().unwrap();
+        let flags = OpenFlags::default();
+        let session = Connection::open_with_flags_and_vfs(file.path(), flags, name).unwrap();
+        session.execute_batch(PRAGMAS).unwrap();
+        session.execute_batch("BEGIN; SELECT * FROM t").unwrap();
+        assert_eq!(
+            code(session.execute_batch(statement)) & 0xff,
+            SQLITE_READONLY
+        );
+        let _none = session.execute_batch("ROLLBACK");
+        assert!(vfs.alarms.load(Ordering::Relaxed) > 0, "{statement}");
+        assert_eq!(one::<i64>(&session, "SELECT sum(v) FROM t"), 20_000);
+        file.shift();
+        assert!(alarms() > before + u64::try_from(at).unwrap());
+    }
+    file.assert_whole();
+}
+
+#[test]
+fn the_last_connection_leaves_the_log_if_it_is_a_session() {
+    let file = File::new();
+    let session = file.session();
+    session.begin().unwrap();
+    session.run("UPDATE t SET v = 1").unwrap();
+    let path = file.path();
+    let log = path.with_extension("db-wal");
+    file.shift();
+    let File { folder, writer } = file;
+    writer.close().unwrap();
+    let alarms = session.vfs;
+    session.connection.close().unwrap();
+    assert_eq!(alarms.alarms.load(Ordering::Relaxed), 0);
+    assert!(fs::metadata(log).unwrap().len() > 0);
+    let writer = Connection::open(path).unwrap();
+    File { folder, writer }.assert_whole();
+}
+
+#[test]
+fn a_session_makes_no_file() {
+    let file = File::new();
+    let vfs = SessionVfs::register().unwrap();
+    let open = |path, flags| {
+        Connection::open_with_flags_and_vfs(path, flags, vfs.name())
+            .and_then(|connection| connection.execute_batch("SELECT * FROM sqlite_schema"))
+    };
+    let missing = file.folder.path().join("missing.db");
+    assert_eq!(
+        code(open(missing.clone(), OpenFlags::default())),
+        SQLITE_CANTOPEN
+    );
+    assert!(fs::metadata(missing).is_err());
+    assert_eq!(code(open(file.path(), OpenFlags::default())), 0);
+}
