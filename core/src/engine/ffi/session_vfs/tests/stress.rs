@@ -5,7 +5,7 @@ use std::{
     path::Path,
     process::{Child, Command, Stdio},
     sync::{
-        RwLock,
+        PoisonError, RwLock,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     thread,
@@ -16,7 +16,9 @@ use libsqlite3_sys::SQLITE_BUSY;
 use rusqlite::Connection;
 
 use crate::engine::ffi::session_vfs::tests::{
-    File, Session, begin::Slot, checkpoint, code, one, other_process, seconds, told,
+    File, Session,
+    begin::{ALONE, Slot},
+    checkpoint, code, one, other_process, seconds, told,
 };
 
 const NAME: &str = "stress::sessions_see_whole_and_present_snapshots_beside_everything_else";
@@ -243,6 +245,7 @@ fn sessions_see_whole_and_present_snapshots_beside_everything_else() {
         Some((_, path)) => be_killed(&path),
         None => {}
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let file = File::new();
     let more = format!(
         "WITH RECURSIVE n(i) AS (SELECT 201 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})
