@@ -1,12 +1,16 @@
 //! What a session must not do to the file, and does not.
 
-use std::{fs, sync::atomic::Ordering};
+use std::{
+    fs,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
-use libsqlite3_sys::{SQLITE_CANTOPEN, SQLITE_READONLY};
+use libsqlite3_sys::{SQLITE_CANTOPEN, SQLITE_PROTOCOL, SQLITE_READONLY};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::engine::ffi::session_vfs::{
-    SessionVfs, alarms, guard,
+    SessionVfs, alarms, guard, supports_sessions,
     tests::{File, PRAGMAS, checkpoint, code, one},
     vfs::Registered,
 };
@@ -120,4 +124,36 @@ fn a_session_makes_no_file() {
     );
     assert!(fs::metadata(missing).is_err());
     assert_eq!(code(open(file.path(), OpenFlags::default())), 0);
+}
+
+#[test]
+fn a_session_that_comes_first_makes_no_index_and_waits_for_a_writer() {
+    let file = File::new();
+    file.shift();
+    let last = file.session();
+    last.begin().unwrap();
+    let path = file.path();
+    let File { folder, writer } = file;
+    writer.close().unwrap();
+    last.connection.close().unwrap();
+    // Now nobody has the file open, and the log is still there.
+    let vfs = SessionVfs::register().unwrap();
+    let session =
+        Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), vfs.name()).unwrap();
+    let began = Instant::now();
+    let sum = "SELECT sum(v) FROM t";
+    let early = session.query_row(sum, [], |_| Ok(()));
+    assert_eq!(code(early), SQLITE_PROTOCOL);
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "SQLite itself would try for ten seconds"
+    );
+    assert!(supports_sessions(&session).is_err());
+    let index = fs::metadata(path.with_extension("db-shm")).unwrap();
+    assert!(index.len() < 100, "{} bytes", index.len());
+    let writer = Connection::open(&path).unwrap();
+    assert_eq!(one::<i64>(&writer, sum), 20_000);
+    assert_eq!(one::<i64>(&session, sum), 20_000);
+    assert_eq!(supports_sessions(&session), Ok(()));
+    File { folder, writer }.assert_whole();
 }
