@@ -77,11 +77,12 @@ fn write(shared: &Shared, path: &Path, counter: i64) -> i64 {
         shared.slot.write(|| writer.execute_batch(&unit)).unwrap();
         commits += 1;
         shared.answered.store(commits, Ordering::SeqCst);
-        if commits % 500 == 0 {
-            // Nobody of this process has a session open, so the log begins anew, unless another process reads it.
+        if commits % 200 == 0 {
+            // Nobody of this process has a session open; those of others end soon, and new ones read from the file
+            // alone, for meanwhile nobody commits. So the log begins anew.
             let _closed = shared.gate.write().unwrap();
-            writer.execute_batch("PRAGMA busy_timeout = 50").unwrap();
-            let mode = ["RESTART", "TRUNCATE"][usize::from(commits % 1000 == 0)];
+            writer.execute_batch("PRAGMA busy_timeout = 1000").unwrap();
+            let mode = ["RESTART", "TRUNCATE"][usize::from(commits % 400 == 0)];
             let restarted = checkpoint(&writer, mode).0 == 0;
             shared
                 .restarts
