@@ -54,15 +54,6 @@
 //!
 //! All that a connection does runs on one thread at a time, and so do its file's methods. A [`SessionVfs`] serves one
 //! connection, because SQLite asks a VFS, not a file, for the time: each has a [`Clock`].
-#![cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "sessions of the engine are built on it next"
-    )
-)]
-
 #[cfg(test)]
 mod ablation;
 mod control;
