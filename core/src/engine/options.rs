@@ -205,6 +205,11 @@ impl Options {
         .collect()
     }
 
+    /// How many bytes of pages a session's connection may keep.
+    pub(in crate::engine) const fn most_session_pages(&self) -> u64 {
+        self.cache_size.0.saturating_add(self.session_memory.0)
+    }
+
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
         for (option, is_right, rule) in self.rules() {
