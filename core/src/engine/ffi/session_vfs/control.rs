@@ -113,20 +113,6 @@ unsafe extern "C" fn refuse_commit(_context: *mut c_void) -> c_int {
 
 /// How many bytes of pages the connection keeps.
 pub(super) fn cache_used(connection: &Connection) -> u64 {
-    let (mut current, mut highest) = (0, 0);
     // SAFETY: invariant 1.
-    let result = unsafe {
-        sqlite::sqlite3_db_status(
-            connection.handle(),
-            sqlite::SQLITE_DBSTATUS_CACHE_USED,
-            &raw mut current,
-            &raw mut highest,
-            0,
-        )
-    };
-    if result == sqlite::SQLITE_OK {
-        u64::try_from(current).unwrap_or(0)
-    } else {
-        0
-    }
+    unsafe { pages_in_memory(connection.handle()) }
 }
