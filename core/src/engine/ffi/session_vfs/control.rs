@@ -8,7 +8,10 @@ use std::{
 use libsqlite3_sys as sqlite;
 use rusqlite::Connection;
 
-use crate::engine::ffi::session_vfs::{file::SessionFile, shm::Refreshed};
+use crate::engine::ffi::{
+    callbacks::pages_in_memory,
+    session_vfs::{file::SessionFile, shm::Refreshed},
+};
 
 /// Takes the present headers over; answers into an `Option<Refreshed>`.
 const REFRESH: c_int = 0x616e_6200;
