@@ -43,12 +43,12 @@ enum Way {
 
 #[tokio::test]
 async fn what_stepped_sessions_saw_is_a_serial_history() {
-    run_all("stepped", Way::Stepped, 60).await;
+    run_all("stepped", Way::Stepped, 200).await;
 }
 
 #[tokio::test]
 async fn what_parallel_sessions_saw_is_a_serial_history() {
-    run_all("parallel", Way::Parallel, 120).await;
+    run_all("parallel", Way::Parallel, 480).await;
 }
 
 /// All shapes with one seed; in the long form again and again, with fresh ones.
@@ -93,11 +93,7 @@ async fn run(shape: &'static Shape, way: Way, seed: u64, units: u64) -> Remains 
 
 fn assert_serial(remains: &Remains, shape: &Shape, way: Way, seed: u64) {
     let violations = check(&remains.history, &remains.base);
-    let first: Vec<_> = violations
-        .iter()
-        .take(4)
-        .map(|one| format!("{one:?}"))
-        .collect();
+    let first: Vec<_> = violations.iter().take(4).map(ToString::to_string).collect();
     assert!(
         violations.is_empty(),
         "ANABRANCH_SEED={seed} ANABRANCH_SHAPE='{}' {way:?}: {} violations, of which the first are\n{}",

@@ -1,6 +1,6 @@
 //! Units run again on plain SQLite, one after the other.
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 use anabranch::prelude::ErrorKind;
 use rusqlite::Connection;
@@ -24,6 +24,17 @@ pub(crate) struct Difference {
     pub(crate) operation: Operation,
     pub(crate) seen: Seen,
     pub(crate) replayed: Seen,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Operation { sql, args, .. } = &self.operation;
+        let (seen, replayed) = (&self.seen, &self.replayed);
+        write!(
+            f,
+            "{sql} {args:?} showed {seen:?}, and on replay {replayed:?}"
+        )
+    }
 }
 
 impl Replay {

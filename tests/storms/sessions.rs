@@ -103,7 +103,7 @@ const PAGES: u32 = 1000;
 
 /// The log may become four times as long as it should be before new sessions are kept waiting until it can start anew.
 /// Meanwhile the saves go on, for as long as the longest session is open: 200 milliseconds, and on a busy machine more.
-const MOST_FRAMES: u32 = 16 * PAGES;
+const MOST_FRAMES: u32 = 8 * PAGES;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_sessions_do_not_let_the_log_grow_without_bound() {
@@ -183,7 +183,10 @@ async fn hold_snapshots(db: &Database, stop: &AtomicBool, mut random: Random) ->
         tokio::time::sleep(Duration::from_millis(50 + random.below(150))).await;
         let after = Note::query().count(&mut *s).await.unwrap();
         assert_eq!(after, before + 1, "the snapshot changed");
-        s.commit().await.unwrap();
+        // Saves that were under way as it began may count as anything.
+        if let Err(error) = s.commit().await {
+            assert!(error.is_conflict(), "{error:?}");
+        }
         held += 1;
     }
     held
