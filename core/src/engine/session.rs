@@ -38,7 +38,7 @@ enum Way {
     /// Beside others, on a snapshot; it is validated when it commits.
     Private(Box<Private>),
     /// In the writer's slot, alone: it cannot conflict.
-    Exclusive(Transaction),
+    Exclusive(Box<Transaction>),
 }
 
 /// A session that is about to be committed.
@@ -47,7 +47,7 @@ pub(crate) enum Committing {
     /// It waits for the writer.
     Queued(Submission),
     /// It has the writer.
-    Exclusive(Transaction),
+    Exclusive(Box<Transaction>),
     /// It wrote nothing.
     Nothing,
 }
@@ -83,7 +83,7 @@ impl Session {
     ) -> Result<Self> {
         let transaction = Transaction::begin(core, attachment, label).await?;
         Ok(Self {
-            way: Way::Exclusive(transaction),
+            way: Way::Exclusive(Box::new(transaction)),
         })
     }
 

@@ -85,7 +85,9 @@ pub(in crate::engine) struct Instruments {
 
 impl Sessions {
     pub(in crate::engine) fn new(options: &Options) -> Self {
-        let places = (0..options.sessions).map(|_| Place::default()).collect();
+        let places = (0..options.sessions.count)
+            .map(|_| Place::default())
+            .collect();
         Self {
             pool: Arc::new(Pool::new(places, options.queue_timeout)),
             unsupported: OnceLock::new(),

@@ -294,7 +294,7 @@ impl Log {
                 "a raw query that may write was dropped before its end: the session can only be rolled back",
             ));
         }
-        let limit = self.core.options.session_age;
+        let limit = self.core.options.sessions.age;
         if self.began.elapsed() > limit {
             return Err(outgrown("session_age", "is open for too long"));
         }
@@ -317,10 +317,10 @@ impl Log {
         recording.events.push(event);
         let exceeded = if self.instruments.pages.take_exceeded() {
             Some(too_much_memory())
-        } else if recording.events.len() > options.session_statements {
+        } else if recording.events.len() > options.sessions.statements {
             Some(outgrown("session_statements", "ran too many statements"))
         } else if recording.bytes + used.saturating_sub(options.cache_size.0)
-            > options.session_memory.0
+            > options.sessions.memory.0
         {
             Some(too_much_memory())
         } else {
