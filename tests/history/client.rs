@@ -18,7 +18,7 @@ use crate::{
     unit::Entry,
 };
 
-const FIND: &str = "SELECT id, grp, val, tag FROM item WHERE id = ?";
+pub(crate) const FIND: &str = "SELECT id, grp, val, tag FROM item WHERE id = ?";
 const MARK: &str = "INSERT INTO event (id, seq) VALUES (?, 0)";
 const INSERT: &str = "INSERT INTO item (id, grp, val, tag) VALUES (?, ?, ?, ?)";
 

@@ -10,6 +10,7 @@
 
 mod check;
 mod client;
+mod contexts;
 mod draw;
 mod neighbour;
 mod operation;
@@ -43,12 +44,12 @@ enum Way {
 
 #[tokio::test]
 async fn what_stepped_sessions_saw_is_a_serial_history() {
-    run_all("stepped", Way::Stepped, 200).await;
+    run_all("stepped", Way::Stepped, 400).await;
 }
 
 #[tokio::test]
 async fn what_parallel_sessions_saw_is_a_serial_history() {
-    run_all("parallel", Way::Parallel, 480).await;
+    run_all("parallel", Way::Parallel, 1200).await;
 }
 
 /// All shapes with one seed; in the long form again and again, with fresh ones.

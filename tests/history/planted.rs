@@ -4,6 +4,7 @@ use anabranch_tests::random::seed;
 
 use crate::{
     check::{Violation, check, committed, window},
+    client::is_mark,
     replay::{Replay, difference},
     shape::Shape,
     stepper,
@@ -38,7 +39,9 @@ async fn find(name: &str, plant: impl Fn(&Remains) -> usize) {
 async fn a_comparison_that_was_skipped_is_reported() {
     find("skipped comparison", |remains| {
         let conflicts = remains.history.units.iter();
-        let conflicts = conflicts.filter(|unit| unit.outcome == Outcome::Conflict && unit.kind == Kind::Serializable);
+        let conflicts = conflicts.filter(|unit| unit.outcome == Outcome::Conflict
+                && unit.kind == Kind::Serializable
+                && unit.entries.iter().any(is_mark));
         let planted = conflicts.map(|unit| {
             let id = unit.id;
             let mut wrong = remains.history.clone();

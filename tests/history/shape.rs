@@ -32,6 +32,10 @@ pub(crate) enum Task {
     Write,
     /// Saves of contexts.
     Save,
+    /// A context that reads one snapshot and saves as a serializable session.
+    Context,
+    /// The same with snapshot isolation.
+    SnapshotContext,
     /// A read on the database itself.
     Read,
     /// `db.checkpoint`.
@@ -53,8 +57,17 @@ const MIXED: &[(u64, Task)] = &[
     (3, Task::Concurrent),
     (2, Task::Write),
     (3, Task::Save),
+    (2, Task::Context),
+    (1, Task::SnapshotContext),
     (1, Task::Read),
     (1, Task::Checkpoint),
+];
+const CONTEXTS: &[(u64, Task)] = &[
+    (4, Task::Context),
+    (2, Task::SnapshotContext),
+    (2, Task::Save),
+    (1, Task::Session),
+    (1, Task::Read),
 ];
 const CHECKPOINTS: &[(u64, Task)] = &[
     (4, Task::Session),
@@ -67,6 +80,7 @@ const PEERS: &[(u64, Task)] = &[
     (1, Task::SnapshotSession),
     (3, Task::Concurrent),
     (2, Task::Save),
+    (2, Task::Context),
     (1, Task::Write),
     (1, Task::Read),
     (4, Task::Peer),
@@ -218,6 +232,7 @@ pub(crate) const SHAPES: &[Shape] = &[
         .units(MIXED)
         .keys(60)
         .statements(25),
+    shape("contexts", BASIC).units(CONTEXTS),
     shape("checkpoints", BASIC).units(CHECKPOINTS),
     shape("another process", BASIC).units(PEERS),
     shape("everything beside another process", ALL)

@@ -14,13 +14,13 @@ use anabranch_tests::{dropped_after, load::plainly, random::Random};
 use tempfile::TempDir;
 
 use crate::{
-    client::{Client, columns, did, inserted, mark, new_item},
+    client::{Client, did},
     draw::Chance,
     neighbour::{self, Neighbour},
-    operation::{Operation, Place, Seen, is_constraint},
+    operation::{Place, Seen},
     pace::Pace,
     shape::{Shape, Task},
-    tables::{self, Event, Item},
+    tables,
     unit::{Entry, History, Kind, Outcome, Recorder, Unit},
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct World {
     folder: TempDir,
     pub(crate) db: Database,
     pub(crate) shape: &'static Shape,
-    recorder: Recorder,
+    pub(crate) recorder: Recorder,
     neighbour: Option<Arc<Mutex<Neighbour>>>,
 }
 
@@ -70,13 +70,15 @@ impl World {
             Task::SnapshotConcurrent => self.concurrent(Isolation::Snapshot, random, pace).await,
             Task::Write => self.write(random, pace).await,
             Task::Save => self.save(random).await,
+            Task::Context => self.context(Isolation::Serializable, random, pace).await,
+            Task::SnapshotContext => self.context(Isolation::Snapshot, random, pace).await,
             Task::Read => self.read(random).await,
             Task::Checkpoint => drop(self.db.checkpoint().await.unwrap()),
             Task::Peer => self.peer(random).await,
         }
     }
 
-    fn unit(&self, kind: Kind) -> Unit {
+    pub(crate) fn unit(&self, kind: Kind) -> Unit {
         Unit {
             id: self.recorder.next_id(),
             kind,
@@ -88,7 +90,7 @@ impl World {
         }
     }
 
-    fn ended(&self, mut unit: Unit, outcome: Outcome) {
+    pub(crate) fn ended(&self, mut unit: Unit, outcome: Outcome) {
         unit.ended = self.recorder.tick();
         unit.outcome = outcome;
         self.recorder.ended(unit);
@@ -223,76 +225,6 @@ impl World {
         self.ended(unit, outcome);
     }
 
-    /// What the context finds is read before, on the database itself: it is no part of the unit.
-    async fn save(&self, random: &mut Random) {
-        let mut unit = self.unit(Kind::Save);
-        let mut chance = Chance {
-            random,
-            keys: self.shape.keys,
-        };
-        let mut ctx = self.db.context();
-        ctx.add(Event {
-            id: unit.id,
-            seq: CommitSeq(0),
-        });
-        did(&mut unit.entries, mark(unit.id), Seen::Changed(1));
-        let mut added = Vec::new();
-        let found = ctx.find::<Item>(chance.key()).await.unwrap();
-        match (chance.below(4), found) {
-            (0, Some(item)) => {
-                let id = ctx[item].id;
-                ctx.remove(item);
-                let delete = Operation::write("DELETE FROM item WHERE id = ?", vec![id.into()]);
-                did(&mut unit.entries, delete, Seen::Changed(1));
-            }
-            (1 | 2, Some(item)) => {
-                ctx[item].val += 1;
-                let args = vec![ctx[item].val.into(), ctx[item].id.into()];
-                let update = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
-                did(&mut unit.entries, update, Seen::Changed(1));
-            }
-            _ => added.extend((0..=chance.below(2)).map(|_| ctx.add(new_item(&mut chance)))),
-        }
-        unit.submitted = self.recorder.tick();
-        let outcome = match ctx.save_changes().await {
-            Ok(saved) => {
-                for item in added {
-                    did(&mut unit.entries, inserted(&ctx[item]), Seen::Changed(1));
-                }
-                Outcome::Committed(saved.commit_seq.map(|seq| seq.0))
-            }
-            Err(error) => {
-                assert!(
-                    is_constraint(error.kind()) || error.is_conflict(),
-                    "{error:?}"
-                );
-                // It saw nothing.
-                unit.entries.clear();
-                Outcome::Undone
-            }
-        };
-        self.ended(unit, outcome);
-    }
-
-    async fn read(&self, random: &mut Random) {
-        let mut unit = self.unit(Kind::Read);
-        let group = i64::try_from(random.below(5)).unwrap();
-        let asked = self.recorder.tick();
-        let items = Item::query()
-            .filter(Item::GRP.eq(group))
-            .order_by([Item::ID.asc()]);
-        let items = items.all(&self.db).await.unwrap();
-        unit.snapshot = Some((asked, self.recorder.tick()));
-        let all = "SELECT id, grp, val, tag FROM item WHERE grp = ? ORDER BY id";
-        let rows = items.iter().map(columns).collect();
-        did(
-            &mut unit.entries,
-            Operation::read(all, vec![group.into()]),
-            Seen::Rows(rows),
-        );
-        self.ended(unit, Outcome::Undone);
-    }
-
     /// On a thread that may wait: who holds the write lock may be on this one.
     async fn peer(&self, random: &mut Random) {
         let mut unit = self.unit(Kind::Peer);
@@ -364,7 +296,7 @@ fn read_back(file: &Path, recorder: Recorder) -> History {
     history
 }
 
-const fn kind(isolation: Isolation) -> Kind {
+pub(crate) const fn kind(isolation: Isolation) -> Kind {
     match isolation {
         Isolation::Serializable => Kind::Serializable,
         Isolation::Snapshot => Kind::Snapshot,
