@@ -4,11 +4,12 @@ use anabranch::prelude::*;
 use anabranch_tests::random::Random;
 
 use crate::{
-    client::{FIND, columns, did, inserted, mark, new_item},
+    client::{did, mark},
     draw::Chance,
     operation::{Operation, Seen, is_constraint},
     pace::Pace,
     tables::{Event, Item},
+    typed::{FIND, columns, inserted, new_item},
     unit::{Entry, Kind, Outcome},
     world::{World, kind},
 };

@@ -17,10 +17,14 @@ mod operation;
 mod pace;
 mod parallel;
 mod planted;
+mod remains;
 mod replay;
 mod shape;
+mod shapes;
+mod statements;
 mod stepper;
 mod tables;
+mod typed;
 mod unit;
 mod world;
 
@@ -28,12 +32,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_tests::random::{Random, is_long, seed};
 
-use crate::{
-    check::check,
-    shape::{SHAPES, Shape},
-    unit::Outcome,
-    world::Remains,
-};
+use crate::{check::check, remains::Remains, shape::Shape, shapes::SHAPES, unit::Outcome};
 
 /// Which way a workload is run.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +105,7 @@ fn assert_serial(remains: &Remains, shape: &Shape, way: Way, seed: u64) {
 
 fn chosen() -> Vec<&'static Shape> {
     match std::env::var("ANABRANCH_SHAPE") {
-        Ok(name) => vec![Shape::named(&name)],
+        Ok(name) => vec![shapes::named(&name)],
         Err(_) => SHAPES.iter().collect(),
     }
 }

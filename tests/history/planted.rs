@@ -5,11 +5,11 @@ use anabranch_tests::random::seed;
 use crate::{
     check::{Violation, check, committed, window},
     client::is_mark,
+    remains::Remains,
     replay::{Replay, difference},
-    shape::Shape,
+    shapes::named,
     stepper,
     unit::{Entry, History, Kind, Outcome, Unit},
-    world::Remains,
 };
 
 /// How many histories are looked at for a place where a fault changes something.
@@ -20,7 +20,7 @@ async fn find(name: &str, plant: impl Fn(&Remains) -> usize) {
     let first = seed(name);
     let mut planted = 0;
     for round in 0..HISTORIES {
-        let shape = Shape::named("saves and transactions between");
+        let shape = named("saves and transactions between");
         let remains = stepper::run(shape, first.wrapping_add(round), 60).await;
         let violations = check(&remains.history, &remains.base);
         assert!(

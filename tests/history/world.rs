@@ -2,7 +2,6 @@
 
 use std::{
     cell::RefCell,
-    path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
@@ -10,18 +9,18 @@ use anabranch::{
     engine::{ConcurrentOptions, SessionGuard},
     prelude::*,
 };
-use anabranch_tests::{dropped_after, load::plainly, random::Random};
+use anabranch_tests::{dropped_after, random::Random};
 use tempfile::TempDir;
 
 use crate::{
-    client::{Client, did},
-    draw::Chance,
-    neighbour::{self, Neighbour},
+    client::Client,
+    neighbour::Neighbour,
     operation::{Place, Seen},
     pace::Pace,
+    remains::{self, Remains},
     shape::{Shape, Task},
     tables,
-    unit::{Entry, History, Kind, Outcome, Recorder, Unit},
+    unit::{Entry, Kind, Outcome, Recorder, Unit},
 };
 
 /// A file, open under a workload.
@@ -30,15 +29,7 @@ pub(crate) struct World {
     pub(crate) db: Database,
     pub(crate) shape: &'static Shape,
     pub(crate) recorder: Recorder,
-    neighbour: Option<Arc<Mutex<Neighbour>>>,
-}
-
-/// What a workload left behind.
-pub(crate) struct Remains {
-    pub(crate) history: History,
-    /// The file as it was before the first unit.
-    pub(crate) base: PathBuf,
-    _folder: TempDir,
+    pub(crate) neighbour: Option<Arc<Mutex<Neighbour>>>,
 }
 
 impl World {
@@ -46,7 +37,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("world.db");
         tables::make(&file).await;
-        std::fs::copy(&file, folder.path().join("base.db")).unwrap();
+        std::fs::copy(&file, remains::base(&folder)).unwrap();
         let builder = Database::builder(&file).wal_autocheckpoint(100);
         let db = shape.mode.set(builder).open().await.unwrap();
         let neighbour = shape
@@ -225,30 +216,6 @@ impl World {
         self.ended(unit, outcome);
     }
 
-    /// On a thread that may wait: who holds the write lock may be on this one.
-    async fn peer(&self, random: &mut Random) {
-        let mut unit = self.unit(Kind::Peer);
-        let mut chance = Chance {
-            random,
-            keys: self.shape.keys,
-        };
-        let operations = neighbour::draw(unit.id, &mut chance);
-        let neighbour = Arc::clone(self.neighbour.as_ref().unwrap());
-        unit.submitted = self.recorder.tick();
-        let asked = tokio::task::spawn_blocking(move || {
-            let answer = neighbour.lock().unwrap().write(&operations);
-            (operations, answer)
-        });
-        let (operations, changed) = asked.await.unwrap();
-        let Some(changed) = changed else {
-            return self.ended(unit, Outcome::Undone);
-        };
-        for (operation, changed) in operations.into_iter().zip(changed) {
-            did(&mut unit.entries, operation, Seen::Changed(changed));
-        }
-        self.ended(unit, Outcome::Committed(None));
-    }
-
     /// Whether this may be why a unit was not finished: a trigger of its own rolled it back.
     fn may_end(&self, error: &Error, unit: &Unit) -> bool {
         error.kind() == ErrorKind::TransactionEnded && was_refused(&unit.entries)
@@ -263,37 +230,8 @@ impl World {
         assert_eq!(alarms, 0, "a session wanted to write to the file");
         let file = self.db.path().to_owned();
         self.db.close().await.unwrap();
-        let history = read_back(&file, self.recorder);
-        Remains {
-            history,
-            base: self.folder.path().join("base.db"),
-            _folder: self.folder,
-        }
+        Remains::read(&file, self.folder, self.recorder)
     }
-}
-
-fn read_back(file: &Path, recorder: Recorder) -> History {
-    let connection = plainly(file).unwrap();
-    let sound = tables::rows(&connection, "PRAGMA integrity_check");
-    assert_eq!(sound, [["ok".to_owned()].map(|ok| Some(ok).into())]);
-    assert_eq!(
-        tables::rows(&connection, "PRAGMA foreign_key_check").len(),
-        0
-    );
-    connection
-        .execute_batch("INSERT INTO docs (docs, rank) VALUES ('integrity-check', 1)")
-        .unwrap();
-    let mut statement = connection.prepare("SELECT seq, id FROM event").unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
-    let rows: Vec<(i64, i64)> = rows.unwrap().map(Result::unwrap).collect();
-    let order = rows.iter().copied().collect();
-    let history = History {
-        units: recorder.into_units(),
-        order,
-        dump: tables::dump(&connection),
-    };
-    assert_eq!(history.order.len(), rows.len(), "one number for two units");
-    history
 }
 
 pub(crate) const fn kind(isolation: Isolation) -> Kind {
