@@ -246,8 +246,8 @@ impl<'h> Checker<'h> {
     fn apply(&mut self, replay: &Replay, unit: &Unit) {
         match replay.apply(&unit.entries) {
             Ok(sees) => {
-                let only_writes = unit.kind == Kind::Snapshot;
-                if let Some(difference) = difference(&unit.entries, &sees, only_writes) {
+                let of_snapshot = unit.kind == Kind::Snapshot;
+                if let Some(difference) = difference(&unit.entries, &sees, of_snapshot) {
                     self.violations.push(Violation::Differs {
                         unit: unit.id,
                         kind: unit.kind,

@@ -14,7 +14,7 @@ use crate::{
     pace::Pace,
     shape::Shape,
     tables::Item,
-    typed::INSERT,
+    typed::{INSERT, SET_VALUE, VALUE},
     unit::Entry,
 };
 
@@ -92,7 +92,7 @@ impl Client<'_, '_> {
 
     async fn read_then_write(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
         let key = self.chance().key();
-        let read = Operation::read("SELECT val FROM item WHERE id = ?", vec![key.into()]);
+        let read = Operation::read(VALUE, vec![key.into()]);
         let seen = self.run(read.seeing(FirstRow), entries).await?;
         let Seen::Rows(rows) = seen else {
             return Ok(());
@@ -102,7 +102,7 @@ impl Client<'_, '_> {
         };
         self.pace.next().await;
         let args = vec![(value + 1).into(), key.into()];
-        let write = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
+        let write = Operation::write(SET_VALUE, args);
         self.run(write, entries).await.map(drop)
     }
 

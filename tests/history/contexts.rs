@@ -9,7 +9,7 @@ use crate::{
     operation::{Operation, Seen, is_constraint},
     pace::Pace,
     tables::{Event, Item},
-    typed::{FIND, columns, inserted, new_item},
+    typed::{FIND, SET_VALUE, columns, inserted, new_item},
     unit::{Entry, Kind, Outcome},
     world::{World, kind},
 };
@@ -141,8 +141,7 @@ impl Changes {
             1..=3 => {
                 ctx[item].val += 1;
                 let args = vec![ctx[item].val.into(), id.into()];
-                let update = "UPDATE item SET val = ? WHERE id = ?";
-                (Operation::write(update, args), self.entries.len())
+                (Operation::write(SET_VALUE, args), self.entries.len())
             }
             _ => return,
         };

@@ -41,7 +41,8 @@ async fn a_comparison_that_was_skipped_is_reported() {
         let conflicts = remains.history.units.iter();
         let conflicts = conflicts.filter(|unit| unit.outcome == Outcome::Conflict
                 && unit.kind == Kind::Serializable
-                && unit.entries.iter().any(is_mark));
+                && unit.entries.iter().any(is_mark)
+                && was_alone(unit, &remains.history));
         let planted = conflicts.map(|unit| {
             let id = unit.id;
             let mut wrong = remains.history.clone();
@@ -170,6 +171,12 @@ async fn a_unit_of_which_only_the_mark_is_left_is_reported() {
         planted.take(5).count()
     })
     .await;
+}
+
+/// Whether no other was being committed as this one was found in conflict, so that it is known where that was.
+fn was_alone(unit: &Unit, history: &History) -> bool {
+    let mut others = committed(history).into_iter();
+    !others.any(|other| other.submitted < unit.ended && unit.submitted < other.ended)
 }
 
 fn unit_of(history: &mut History, id: i64) -> &mut Unit {

@@ -12,6 +12,9 @@ use crate::{
 
 pub(crate) const INSERT: &str = "INSERT INTO item (id, grp, val, tag) VALUES (?, ?, ?, ?)";
 pub(crate) const FIND: &str = "SELECT id, grp, val, tag FROM item WHERE id = ?";
+/// Of a value that the client has read before, and counts on.
+pub(crate) const SET_VALUE: &str = "UPDATE item SET val = ? WHERE id = ?";
+pub(crate) const VALUE: &str = "SELECT val FROM item WHERE id = ?";
 
 impl Client<'_, '_> {
     pub(crate) async fn typed(
@@ -41,7 +44,7 @@ impl Client<'_, '_> {
                 ctx[item].val += 1;
                 let args = vec![ctx[item].val.into(), key.into()];
                 ctx.save_changes().await?;
-                let update = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
+                let update = Operation::write(SET_VALUE, args);
                 did(entries, update, Seen::Changed(1));
             }
             Draw::TypedDelete => {
