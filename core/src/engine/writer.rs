@@ -126,7 +126,9 @@ impl Writer {
 
     /// Reads, and so recovers the log if that is needed.
     pub(in crate::engine) fn read(&self) -> Result<()> {
-        execute(&self.connection, "SELECT count(*) FROM sqlite_schema")
+        self.connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+            .map_err(from_rusqlite)
     }
 
     /// The connection, for work under the slot that is no save.
