@@ -13,18 +13,24 @@
 //! A statement on a task never waits for a lock: the busy timeout of those connections is zero, and what meets
 //! another process moves to a thread, which can wait.
 
+mod access;
 mod apply;
 mod block_on;
 mod busy;
 mod checkpoint;
 mod connection;
 mod core;
+mod dual;
 mod exchange;
 mod expected;
 mod fate;
 mod ffi;
+mod functions;
 mod gate;
+mod history;
 mod hooks;
+mod isolation;
+mod key;
 mod location;
 mod lost_log;
 mod nested;
@@ -34,9 +40,14 @@ mod options;
 mod pace;
 mod pool;
 mod reader;
+mod recording;
+mod replay;
+mod rerun;
 mod rowid;
 mod save_record;
+mod seen;
 mod session;
+mod sessions;
 mod slot;
 mod sqlite_error;
 mod stamp;
@@ -44,14 +55,16 @@ mod submission;
 mod threads;
 mod timer;
 mod transaction;
+mod unit;
 mod wake;
 mod whereabouts;
 mod writer;
 
 pub use self::{
     checkpoint::Checkpoint,
+    isolation::Isolation,
     options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
-    session::{ConcurrentOptions, Isolation, Session, SessionGuard},
+    session::{ConcurrentOptions, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
 };
 pub(crate) use self::{
@@ -197,30 +210,9 @@ impl Engine {
         &self,
         options: ConcurrentOptions,
         at: &'static Location<'static>,
-        mut body: impl AsyncFnMut(&mut Session) -> Result<T>,
+        body: impl AsyncFnMut(&mut Session) -> Result<T>,
     ) -> Result<T> {
-        let label = Label::at("db.concurrent", at);
-        let core = &self.core;
-        let mut session = Session::begin(
-            Arc::clone(core),
-            self.attachment.clone(),
-            options.isolation,
-            label,
-        )
-        .await?;
-        match Marked::new(Arc::as_ptr(core).addr(), body(&mut session)).await {
-            Ok(value) => {
-                session.commit().await?;
-                Ok(value)
-            }
-            Err(error) => {
-                // The first error is the one that matters.
-                if let Err(second) = session.rollback().await {
-                    tracing::debug!(%second, "while rolling back after an error");
-                }
-                Err(error)
-            }
-        }
+        rerun::concurrent(&self.core, self.attachment.as_ref(), options, at, body).await
     }
 
     /// Runs statements in a transaction of the writer's connection, as part of the library's own work.
@@ -347,6 +339,7 @@ impl Engine {
             Err(error) => {
                 if error.kind() == ErrorKind::Poisoned {
                     core.pool.close();
+                    core.sessions.pool.close();
                     core.checkpointer.end();
                 }
                 return Err(error);
@@ -359,6 +352,8 @@ impl Engine {
         let closed = Arc::clone(&core);
         self.core.threads.run(move || {
             closed.pool.close();
+            closed.sessions.pool.close();
+            closed.allocator.close();
             closed.checkpointer.wait_until_closed();
             let outcome = match closed.take_writer() {
                 Some(writer) => {
@@ -380,7 +375,10 @@ impl Engine {
 
     /// What the engine counted.
     pub(crate) fn statistics(&self) -> Statistics {
-        self.core.counters.read()
+        Statistics {
+            session_alarms: ffi::session_vfs::alarms(),
+            ..self.core.counters.read()
+        }
     }
 
     /// Who holds the writer.

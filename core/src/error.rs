@@ -44,8 +44,15 @@ pub enum ErrorKind {
     Locked,
     /// The wait for the writer outlasted `queue_timeout`; the message names the holder and its age.
     QueueTimeout,
-    /// A read connection did not become free within `queue_timeout`; the message tells the state of the pool.
+    /// A read connection, or a place for a session, did not become free within `queue_timeout`; the message tells the
+    /// state of the pool.
     PoolTimeout,
+    /// A session outgrew a limit: its age, its statements, or the memory that it needs; the message names the option. It
+    /// can only be rolled back. Do the work in smaller pieces, in `db.write`, or raise the limit.
+    SessionLimit,
+    /// The statements of a session took longer than `commit_hold` to be validated, with the writer held. Nothing was
+    /// written. Try again, in `db.write` if it stays so.
+    CommitTimeout,
     /// The disk is full (or `max_page_count` is reached). Nothing was written; make room and try again.
     Full,
     /// The database, its folder or the transaction can only be read.
@@ -78,7 +85,8 @@ pub enum ErrorKind {
     /// Another constraint: a trigger's RAISE, or a value of the wrong type in a STRICT table.
     Constraint,
     /// The row was changed or deleted since it was read. `conflicts()` has the original, current and database values;
-    /// `client_wins`, `store_wins` and `merge` of the context resolve it.
+    /// `client_wins`, `store_wins` and `merge` of the context resolve it. Of a session it says that something it saw
+    /// is not so any more: `conflicts()` is empty, and the work is to be run again from its start.
     Conflict,
     /// A value that SQLite cannot keep exactly; the message names table and column. Nothing was written.
     Value,
@@ -125,6 +133,8 @@ impl ErrorKind {
         Self::Locked,
         Self::QueueTimeout,
         Self::PoolTimeout,
+        Self::SessionLimit,
+        Self::CommitTimeout,
         Self::Full,
         Self::ReadOnly,
         Self::CannotOpen,
@@ -408,9 +418,15 @@ impl Error {
                 | ErrorKind::BusySnapshot
                 | ErrorKind::QueueTimeout
                 | ErrorKind::PoolTimeout
+                | ErrorKind::CommitTimeout
                 | ErrorKind::Full
                 | ErrorKind::TransactionEnded
-        )
+        ) || self.is_lost_session()
+    }
+
+    /// Whether a session lost its race: there is nothing to resolve, it is run again.
+    pub(crate) fn is_lost_session(&self) -> bool {
+        self.is_conflict() && self.conflicts().is_empty()
     }
 
     /// Whether a constraint of the database refused the data.

@@ -54,6 +54,14 @@ pub(crate) struct Counters {
     pub(crate) checkpoints: Counter,
     pub(crate) checkpoints_in_slot: Counter,
     pub(crate) taken_over: Counter,
+    pub(crate) sessions: Counter,
+    pub(crate) session_conflicts: Counter,
+    pub(crate) reruns: Counter,
+    pub(crate) exclusive_runs: Counter,
+    pub(crate) replays: Counter,
+    pub(crate) replayed: Counter,
+    pub(crate) replay_nanos: Counter,
+    pub(crate) slow_begins: Counter,
 }
 
 /// What one open database has done since it was opened.
@@ -97,6 +105,25 @@ pub struct Statistics {
     pub checkpoints_in_slot: u64,
     /// Saves that the writer's thread took over from a task that did not get to run.
     pub taken_over: u64,
+    /// Sessions that were begun side by side with others.
+    pub sessions: u64,
+    /// Sessions that were found in conflict when they committed.
+    pub session_conflicts: u64,
+    /// How often the closure of `db.concurrent` was run again.
+    pub reruns: u64,
+    /// How often it was run as an exclusive transaction: after too many conflicts, or since it had many lately.
+    pub exclusive_runs: u64,
+    /// Sessions that the writer validated.
+    pub replays: u64,
+    /// Statements that it ran for that.
+    pub replayed_statements: u64,
+    /// How long it took for that.
+    pub replay_time: Duration,
+    /// Sessions whose snapshot had to be taken with the writer held, since commits came too fast.
+    pub slow_begins: u64,
+    /// Writes that a session attempted on the file, in this process: a fault of the library, and refused. To be
+    /// watched: it is always 0.
+    pub session_alarms: u64,
 }
 
 impl Counters {
@@ -111,6 +138,13 @@ impl Counters {
         self.largest_group.raise(saves);
         let class = (64 - saves.saturating_sub(1).leading_zeros()).min(7) as usize;
         self.group_sizes[class].add(1);
+    }
+
+    /// A session was replayed, in this time.
+    pub(crate) fn replay(&self, time: Duration) {
+        self.replays.add(1);
+        self.replay_nanos
+            .add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// A save was answered after this long.
@@ -145,6 +179,15 @@ impl Counters {
             checkpoints: self.checkpoints.get(),
             checkpoints_in_slot: self.checkpoints_in_slot.get(),
             taken_over: self.taken_over.get(),
+            sessions: self.sessions.get(),
+            session_conflicts: self.session_conflicts.get(),
+            reruns: self.reruns.get(),
+            exclusive_runs: self.exclusive_runs.get(),
+            replays: self.replays.get(),
+            replayed_statements: self.replayed.get(),
+            replay_time: Duration::from_nanos(self.replay_nanos.get()),
+            slow_begins: self.slow_begins.get(),
+            session_alarms: 0,
         }
     }
 }

@@ -374,6 +374,7 @@ async fn a_panic_while_decoding_harms_no_connection() {
                 args: Vec::new(),
             },
             cost: Cost::Any,
+            entity: None,
             decode: panics,
         };
         let error = db.read(read()).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Applying one batch inside of an open transaction: keys, statements, checks, commit number.
+//! Applying one batch inside of an open transaction: keys, statements, checks.
 
 use rusqlite::{CachedStatement, Connection};
 
@@ -7,22 +7,21 @@ use crate::{
         connection::{Bound, PresentRow, execute},
         ffi::has_deferred_violations,
         hooks::Watch,
-        rowid::rowid,
+        key::next_key,
         sqlite_error::from_rusqlite,
-        stamp::stamp,
     },
     error::{Error, ErrorKind, Result},
-    sql::{Arg, Batch, Expect, Identifier, Mismatch, NewKey, Receipt, Refusal, Statement, Step},
+    sql::{Arg, Batch, Expect, Mismatch, Receipt, Refusal, Statement, Step},
     value::{Row, Value},
 };
 
-/// When a transaction gets its commit number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Numbering {
-    /// With this batch: it is the whole transaction, or one of a group.
-    Now,
-    /// At its end: there may be more to come.
-    Later,
+/// Who gives the keys that a batch asks for.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::engine) enum Keys<'a> {
+    /// The writer, from what is in the tables.
+    Writer(&'a Watch),
+    /// The allocator gave them, to a session.
+    Given(&'a [i64]),
 }
 
 /// More statements, or more bytes, than this do not run on a task.
@@ -49,9 +48,8 @@ pub(in crate::engine) fn is_long(batch: &Batch) -> bool {
 /// Applies a batch. On an error the caller undoes it: with its savepoint, or the transaction.
 pub(in crate::engine) fn apply(
     connection: &Connection,
-    watch: &Watch,
+    keys: Keys<'_>,
     batch: &Batch,
-    numbering: Numbering,
 ) -> Result<Receipt, Refusal> {
     // Where raw SQL of the same transaction has them deferred they stay so: switched off, SQLite would forget what it
     // has yet to look at.
@@ -59,7 +57,7 @@ pub(in crate::engine) fn apply(
     if defers {
         execute(connection, "PRAGMA defer_foreign_keys = ON")?;
     }
-    let applied = run(connection, watch, batch, numbering);
+    let applied = run(connection, keys, batch);
     // State of the connection, not of the savepoint: it would reach into the next unit.
     if defers && !connection.is_autocommit() {
         let reset = execute(connection, "PRAGMA defer_foreign_keys = OFF");
@@ -68,27 +66,16 @@ pub(in crate::engine) fn apply(
     applied
 }
 
-fn are_deferred(connection: &Connection) -> Result<bool> {
+/// Whether foreign keys are looked at only at the end of the transaction.
+pub(in crate::engine) fn are_deferred(connection: &Connection) -> Result<bool> {
     connection
         .prepare_cached("PRAGMA defer_foreign_keys")
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .map_err(from_rusqlite)
 }
 
-fn run(
-    connection: &Connection,
-    watch: &Watch,
-    batch: &Batch,
-    numbering: Numbering,
-) -> Result<Receipt, Refusal> {
-    if !batch.keys.is_empty() {
-        watch.forget_unheard_keys();
-    }
-    let keys = batch
-        .keys
-        .iter()
-        .map(|key| next_key(connection, watch, *key))
-        .collect::<Result<Vec<_>>>()?;
+fn run(connection: &Connection, keys: Keys<'_>, batch: &Batch) -> Result<Receipt, Refusal> {
+    let keys = keys.of(connection, batch)?;
     // Raw SQL of the same transaction may have left something to be mended by its end.
     let was_broken = has_deferred_violations(connection);
     let computed = run_steps(connection, batch, &keys)?;
@@ -99,51 +86,26 @@ fn run(
             "at the end of the save a reference points at no row",
         )));
     }
-    let commit_seq = match numbering {
-        Numbering::Now => stamp(connection, watch)?,
-        Numbering::Later => None,
-    };
     Ok(Receipt {
         keys,
-        commit_seq,
+        commit_seq: None,
         computed,
     })
 }
 
-/// The next integer key of a table.
-pub(in crate::engine) fn next_key(
-    connection: &Connection,
-    watch: &Watch,
-    key: NewKey,
-) -> Result<i64> {
-    let NewKey {
-        table,
-        column,
-        above,
-    } = key;
-    let highest = || -> rusqlite::Result<i64> {
-        if watch.is_rowid(table).is_none() {
-            let rowid = rowid(connection, table)?;
-            let is_rowid = rowid.is_some_and(|rowid| rowid.eq_ignore_ascii_case(column));
-            watch.set_is_rowid(table, is_rowid);
+impl Keys<'_> {
+    fn of(self, connection: &Connection, batch: &Batch) -> Result<Vec<i64>> {
+        match self {
+            Keys::Writer(watch) => {
+                if !batch.keys.is_empty() {
+                    watch.forget_unheard_keys();
+                }
+                let keys = batch.keys.iter();
+                keys.map(|key| next_key(connection, watch, *key)).collect()
+            }
+            Keys::Given(keys) => Ok(keys.to_vec()),
         }
-        let highest: i64 = connection
-            .prepare_cached(&format!(
-                "SELECT coalesce(max({}), 0) FROM {}",
-                Identifier(column),
-                Identifier(table)
-            ))?
-            .query_row([], |row| row.get(0))?;
-        Ok(highest.max(highest_ever(connection, table)?))
-    };
-    let highest = || highest().map_err(|error| from_rusqlite(error).with_table(table));
-    watch.next_key(table, above, highest)?.ok_or_else(|| {
-        Error::new(
-            ErrorKind::Full,
-            "the table has a row with the largest key there is: no further key can be given",
-        )
-        .with_table(table)
-    })
+    }
 }
 
 /// Runs all steps, and gives the rows that they returned.
@@ -223,17 +185,6 @@ pub(in crate::engine) fn as_undone(
         }
     }
     Refusal::Mismatches(mismatches)
-}
-
-/// The largest key that a table with AUTOINCREMENT ever had.
-fn highest_ever(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
-    // SQLite makes its table of them with the first such table.
-    let Ok(mut statement) = connection.prepare_cached(
-        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1 COLLATE NOCASE",
-    ) else {
-        return Ok(0);
-    };
-    statement.query_row([table], |row| row.get(0))
 }
 
 /// SQLite inserted no row and gave no error: the triggers of a view may do anything with it, but a table should have

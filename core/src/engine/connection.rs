@@ -10,7 +10,7 @@ use rusqlite::{
 use crate::{
     engine::{
         busy,
-        ffi::{Hooks, PlainConnection, strict_strings},
+        ffi::{Hooks, PlainConnection, WriterVfs, strict_strings},
         options::{AutoVacuum, Options, Synchronous, TempStore},
         sqlite_error::from_rusqlite,
     },
@@ -29,12 +29,13 @@ pub(in crate::engine) enum Role {
 /// How many statements a connection keeps prepared.
 pub(in crate::engine) const STATEMENTS: usize = 256;
 
-/// Opens a connection. It waits for other processes up to the busy timeout meanwhile, and not at all later on:
+/// Opens a connection; one that writes to the file through the VFS of writers. It waits for other processes up to the busy timeout meanwhile, and not at all later on:
 /// statements may run on a task that must not block.
 pub(in crate::engine) fn open(
     path: &Path,
     options: &Options,
     role: Role,
+    vfs: Option<&WriterVfs>,
     hooks: Hooks,
 ) -> Result<PlainConnection> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -44,8 +45,11 @@ pub(in crate::engine) fn open(
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
     let named = |error: Error| error.with_statement(format!("open {}", path.display()));
-    let connection =
-        Connection::open_with_flags(path, flags).map_err(|error| named(from_rusqlite(error)))?;
+    let connection = match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.name()),
+        None => Connection::open_with_flags(path, flags),
+    }
+    .map_err(|error| named(from_rusqlite(error)))?;
     configure(&connection, options, role).map_err(named)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(PlainConnection::new(connection, hooks))
@@ -111,10 +115,15 @@ fn bool_of(on: bool) -> &'static str {
 }
 
 /// Sets a pragma and reads it back: SQLite ignores what it cannot do without a word.
-fn set(connection: &Connection, name: &str, value: &str) -> Result<()> {
+pub(in crate::engine) fn set(connection: &Connection, name: &str, value: &str) -> Result<()> {
     connection
         .pragma_update(None, name, value.parse::<i64>().unwrap_or_default())
         .map_err(from_rusqlite)?;
+    read_back(connection, name, value)
+}
+
+/// Makes sure that a pragma has a value.
+pub(in crate::engine) fn read_back(connection: &Connection, name: &str, value: &str) -> Result<()> {
     let mut found: Option<i64> = None;
     connection
         .pragma_query(None, name, |row| {

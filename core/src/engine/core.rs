@@ -15,14 +15,19 @@ use tokio::sync::Semaphore;
 use crate::{
     engine::{
         checkpoint::Checkpointer,
+        ffi::WriterVfs,
         gate::InlineGate,
-        hooks::{Authorizer, WalSize, Watch},
+        history::History,
+        hooks::{Authorizer, Draws, Progress, WalSize, Watch},
+        key::Allocator,
         location::Location,
         lost_log,
         options::{Execution, Options, Synchronous},
         pace::Pace,
         pool::{Lent, Pool},
-        slot::{End, Slot},
+        rerun::Heats,
+        sessions::Sessions,
+        slot::{End, Label, Slot},
         threads::Threads,
         whereabouts::Whereabouts,
         writer::{Answer, Unit, Writer, lead},
@@ -36,9 +41,19 @@ use crate::{
 pub(in crate::engine) struct Core {
     pub(in crate::engine) slot: Arc<Slot<Unit, Answer>>,
     pub(in crate::engine) writer: Mutex<Option<Writer>>,
+    /// What the connections that write are opened through.
+    pub(in crate::engine) vfs: Arc<WriterVfs>,
     /// Of the connection for exclusive transactions.
     pub(in crate::engine) authorizer: Arc<Authorizer>,
     pub(in crate::engine) watch: Arc<Watch>,
+    /// What the functions of the connections that write gave.
+    pub(in crate::engine) draws: Arc<Draws>,
+    /// Stops a replay that holds the writer for too long.
+    pub(in crate::engine) hold: Arc<Progress>,
+    pub(in crate::engine) allocator: Arc<Allocator>,
+    pub(in crate::engine) history: Arc<History>,
+    pub(in crate::engine) sessions: Sessions,
+    pub(in crate::engine) heats: Heats,
     pub(in crate::engine) wal_size: Arc<WalSize>,
     pub(in crate::engine) pool: Arc<Pool>,
     pub(in crate::engine) gate: InlineGate,
@@ -106,8 +121,8 @@ impl Core {
     }
 
     /// Lends a read connection, of a file that is still where it was opened.
-    pub(in crate::engine) async fn lend(&self, label: &'static str) -> Result<Lent> {
-        let lent = match self.pool.lend(label).await {
+    pub(in crate::engine) async fn lend(&self, what: &'static str) -> Result<Lent> {
+        let lent = match self.pool.lend(Label::new(what)).await {
             Err(_) if self.whereabouts.is_moved() => return Err(self.moved()),
             lent => lent?,
         };
@@ -150,12 +165,16 @@ impl Core {
         lost_log::remember(&self.location);
         self.closing.store(true, Ordering::Release);
         self.pool.close();
+        self.sessions.pool.close();
+        self.allocator.close();
         self.checkpointer.bell()();
     }
 
     /// Whether all connections of a file that has moved are closed; waits for them until the deadline.
     pub(in crate::engine) fn is_let_go_by(&self, deadline: Instant) -> bool {
-        self.checkpointer.is_closed_by(deadline) && self.pool.is_empty_by(deadline)
+        self.checkpointer.is_closed_by(deadline)
+            && self.pool.is_empty_by(deadline)
+            && self.sessions.pool.is_empty_by(deadline)
     }
 
     /// What everybody is told once the file has moved.

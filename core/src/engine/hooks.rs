@@ -1,12 +1,19 @@
-//! What SQLite tells us, or asks us, while statements run: rows changed, commits, progress, permission.
+//! What SQLite tells us, or asks us, while statements run: rows changed, commits, progress, permission,
+//! the time, and who wrote.
 
 mod authorizer;
+mod clock;
+mod draws;
+mod head;
 mod progress;
 mod wal_size;
 mod watch;
 
 pub(in crate::engine) use self::{
-    authorizer::{Action, Authorizer},
+    authorizer::{Access, Action, Authorizer},
+    clock::Clock,
+    draws::{Draw, Draws},
+    head::{Head, Header},
     progress::{Progress, Run},
     wal_size::WalSize,
     watch::{Mark, StampedBy, Touched, Watch},

@@ -16,9 +16,11 @@ use crate::{
         checkpoint::Checkpointer,
         connection::{Role, open},
         core::Core,
-        ffi::{Hooks, PlainConnection, has_moved},
+        ffi::{Hooks, PlainConnection, WriterVfs, has_moved},
+        functions,
         gate::InlineGate,
         hooks::{Authorizer, Progress, WalSize, Watch},
+        key::Allocator,
         location::{
             FileId, Location, beside, check_file_system, check_path, explain, file_id, spelled,
         },
@@ -26,6 +28,8 @@ use crate::{
         options::{Execution, Options, Synchronous},
         pace::Pace,
         pool::{Pool, Reader},
+        rerun::Heats,
+        sessions::Sessions,
         slot::Slot,
         sqlite_error::from_rusqlite,
         threads::Threads,
@@ -224,23 +228,29 @@ struct Connections {
     writer: Writer,
     readers: Vec<Reader>,
     checkpoints: PlainConnection,
+    /// Of the allocator: sees what is committed.
+    head: PlainConnection,
 }
 
 /// Opens the connections, and completes what is known of the location.
 fn connect(
     location: &mut Location,
     options: &Options,
+    vfs: &WriterVfs,
     watch: &Arc<Watch>,
     wal_size: &Arc<WalSize>,
+    hold: &Arc<Progress>,
 ) -> Result<Connections> {
+    let authorizer = Arc::new(Authorizer::of_writer());
     let hooks = Hooks {
         watch: Some(Arc::clone(watch)),
         wal_size: Some(Arc::clone(wal_size)),
-        ..Hooks::default()
+        progress: Some(Arc::clone(hold)),
+        authorizer: Some(Arc::clone(&authorizer)),
     };
     // The writer first: it makes the file, and the log's index, which readers only use.
-    let writer = open(&location.path, options, Role::Writer, hooks)
-        .and_then(|connection| writer(connection, watch, options))
+    let writer = open(&location.path, options, Role::Writer, Some(vfs), hooks)
+        .and_then(|connection| writer(connection, watch, authorizer, options))
         .map_err(|error| explain(error, &location.path))?;
     let vanished = "the file was moved or replaced while it was opened";
     location.path = location
@@ -252,7 +262,20 @@ fn connect(
         .map(|_| reader(&location.path, options))
         .collect::<Result<Vec<_>>>()?;
     let hooks = Hooks::default();
-    let checkpoints = open(&location.path, options, Role::Checkpointer, hooks)?;
+    let checkpoints = open(
+        &location.path,
+        options,
+        Role::Checkpointer,
+        Some(vfs),
+        hooks,
+    )?;
+    let head = open(
+        &location.path,
+        options,
+        Role::Reader,
+        None,
+        Hooks::default(),
+    )?;
     if has_moved(writer.connection()) {
         return Err(Error::new(ErrorKind::CannotOpen, vanished));
     }
@@ -260,17 +283,24 @@ fn connect(
         writer,
         readers,
         checkpoints,
+        head,
     })
 }
 
 fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
+    let vfs = WriterVfs::register()?;
     let watch = Arc::new(Watch::default());
     let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
+    let hold = Progress::unlimited();
     let Connections {
         writer,
         readers,
         checkpoints,
-    } = connect(&mut location, &options, &watch, &wal_size)?;
+        head,
+    } = connect(&mut location, &options, &vfs, &watch, &wal_size, &hold)?;
+    let (draws, allocator) = (Arc::default(), Allocator::new(Arc::clone(&watch), head));
+    let allocator = Arc::new(allocator);
+    functions::register(writer.connection(), &draws, &allocator, &watch).map_err(from_rusqlite)?;
     let threaded =
         options.execution == Execution::Threaded || options.synchronous == Synchronous::Full;
     let checkpointer = Checkpointer::default();
@@ -278,8 +308,15 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
     let core = Arc::new(Core {
         slot: Arc::new(Slot::new(threaded, options.queue_timeout)),
         writer: Mutex::new(Some(writer)),
+        vfs,
         authorizer: Arc::new(Authorizer::default()),
         watch,
+        draws,
+        hold,
+        allocator,
+        history: Arc::default(),
+        sessions: Sessions::new(&options),
+        heats: Heats::default(),
         wal_size,
         pool: Arc::new(Pool::new(readers, options.queue_timeout)),
         gate: InlineGate::default(),
@@ -316,11 +353,16 @@ fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> std::io::Res
 }
 
 /// It reads at once, and another process that opened the file just now may still be recovering the log.
-fn writer(connection: PlainConnection, watch: &Arc<Watch>, options: &Options) -> Result<Writer> {
+fn writer(
+    connection: PlainConnection,
+    watch: &Arc<Watch>,
+    authorizer: Arc<Authorizer>,
+    options: &Options,
+) -> Result<Writer> {
     connection
         .busy_timeout(options.busy_timeout)
         .map_err(from_rusqlite)?;
-    let writer = Writer::new(connection, Arc::clone(watch))?;
+    let writer = Writer::new(connection, Arc::clone(watch), authorizer)?;
     writer
         .connection()
         .busy_timeout(Duration::ZERO)
@@ -335,7 +377,7 @@ fn reader(path: &Path, options: &Options) -> Result<Reader> {
         ..Hooks::default()
     };
     Ok(Reader {
-        connection: open(path, options, Role::Reader, hooks)?,
+        connection: open(path, options, Role::Reader, None, hooks)?,
         progress,
     })
 }

@@ -89,6 +89,11 @@ pub(crate) struct Options {
     pub(crate) page_size: Option<u32>,
     pub(crate) auto_vacuum: AutoVacuum,
     pub(crate) readers: usize,
+    pub(crate) sessions: usize,
+    pub(crate) session_age: Duration,
+    pub(crate) session_statements: usize,
+    pub(crate) session_memory: Bytes,
+    pub(crate) commit_hold: Duration,
     pub(crate) execution: Execution,
     pub(crate) save_token_retention: Duration,
     pub(crate) allow_network_file_system: bool,
@@ -110,6 +115,11 @@ impl Default for Options {
             page_size: None,
             auto_vacuum: AutoVacuum::default(),
             readers: 8,
+            sessions: 8,
+            session_age: Duration::from_mins(1),
+            session_statements: 100_000,
+            session_memory: Bytes::mib(256),
+            commit_hold: Duration::from_secs(5),
             execution: Execution::default(),
             save_token_retention: Duration::from_hours(24),
             allow_network_file_system: false,
@@ -140,6 +150,11 @@ impl Options {
             page_size,
             auto_vacuum,
             readers,
+            sessions,
+            session_age,
+            session_statements,
+            session_memory,
+            commit_hold,
             execution,
             save_token_retention,
             allow_network_file_system,
@@ -167,6 +182,14 @@ impl Options {
             ("page_size", *page_size != other.page_size),
             ("auto_vacuum", *auto_vacuum != other.auto_vacuum),
             ("readers", *readers != other.readers),
+            ("sessions", *sessions != other.sessions),
+            ("session_age", *session_age != other.session_age),
+            (
+                "session_statements",
+                *session_statements != other.session_statements,
+            ),
+            ("session_memory", *session_memory != other.session_memory),
+            ("commit_hold", *commit_hold != other.commit_hold),
             ("execution", *execution != other.execution),
             (
                 "save_token_retention",
@@ -196,7 +219,7 @@ impl Options {
     }
 
     /// The options that have a rule, whether they keep it, and what it is.
-    fn rules(&self) -> [(&'static str, bool, &'static str); 10] {
+    fn rules(&self) -> [(&'static str, bool, &'static str); 15] {
         let millis = i32::MAX.unsigned_abs().into();
         [
             (
@@ -245,6 +268,31 @@ impl Options {
                 "readers",
                 (1..=1000).contains(&self.readers),
                 "is between 1 and 1,000",
+            ),
+            (
+                "sessions",
+                (1..=1000).contains(&self.sessions),
+                "is between 1 and 1,000",
+            ),
+            (
+                "session_age",
+                !self.session_age.is_zero() && self.session_age.as_millis() <= millis,
+                "is more than zero and at most 24 days",
+            ),
+            (
+                "session_statements",
+                (1..=MOST_QUEUED).contains(&self.session_statements),
+                "is between 1 and 1,000,000,000",
+            ),
+            (
+                "session_memory",
+                (Bytes::mib(1)..=Bytes::mib(1024 * 1024)).contains(&self.session_memory),
+                "is between 1 MiB and 1 TiB",
+            ),
+            (
+                "commit_hold",
+                !self.commit_hold.is_zero() && self.commit_hold.as_millis() <= millis,
+                "is more than zero and at most 24 days",
             ),
             (
                 "save_token_retention",

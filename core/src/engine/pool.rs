@@ -1,4 +1,4 @@
-//! The read connections: lent one at a time, in the order in which they were asked for.
+//! Connections of one kind, for reads or for sessions: lent one at a time, in the order in which they were asked for.
 //!
 //! A connection that comes back lies idle, and the first who sleeps is *called*: woken, to fetch it when polled. It is
 //! not handed over, since a future may be held and never polled again, such as one that lost a `select!`, and would
@@ -24,6 +24,7 @@ use crate::{
     engine::{
         ffi::{PlainConnection, is_reading},
         hooks::Progress,
+        slot::Label,
         timer,
         wake::wake,
     },
@@ -40,18 +41,41 @@ pub(in crate::engine) struct Reader {
     pub(in crate::engine) progress: Arc<Progress>,
 }
 
-/// All read connections of a file.
+/// What a pool lends.
+pub(in crate::engine) trait Pooled: Send + std::fmt::Debug + 'static {
+    /// What it is called in errors.
+    const NAME: &'static str;
+
+    /// Makes sure that it holds nothing of its last user, when it comes back.
+    fn clean(&mut self);
+}
+
+impl Pooled for Reader {
+    const NAME: &'static str = "read connection";
+
+    fn clean(&mut self) {
+        // Statements reset themselves when dropped. One that did not would pin its snapshot, and the log with it.
+        if is_reading(&self.connection) {
+            tracing::error!(
+                "a read connection came back with a snapshot; its statements are dropped"
+            );
+            self.connection.flush_prepared_statement_cache();
+        }
+    }
+}
+
+/// All connections of one kind of a file.
 #[derive(Debug)]
-pub(in crate::engine) struct Pool {
-    state: Mutex<State>,
+pub(in crate::engine) struct Pool<C = Reader> {
+    state: Mutex<State<C>>,
     /// Told when the last connection is closed.
     empty: Condvar,
     timeout: Duration,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    idle: Vec<Reader>,
+#[derive(Debug)]
+struct State<C> {
+    idle: Vec<C>,
     size: usize,
     /// Since when each lent connection is out, and for what.
     lent: Vec<Loan>,
@@ -70,27 +94,33 @@ struct State {
 #[derive(Debug)]
 struct Loan {
     number: u64,
-    label: &'static str,
+    label: Label,
     since: Instant,
 }
 
-/// A read connection on loan; it goes back when dropped.
+/// A connection on loan; it goes back when dropped.
 #[derive(Debug)]
-pub(in crate::engine) struct Lent {
-    reader: Option<Reader>,
+pub(in crate::engine) struct Lent<C: Pooled = Reader> {
+    connection: Option<C>,
     number: u64,
     pub(in crate::engine) since: Instant,
-    pool: Arc<Pool>,
+    pool: Arc<Pool<C>>,
 }
 
-impl Pool {
-    pub(in crate::engine) fn new(readers: Vec<Reader>, timeout: Duration) -> Self {
+impl<C: Pooled> Pool<C> {
+    pub(in crate::engine) fn new(connections: Vec<C>, timeout: Duration) -> Self {
         Self {
             state: Mutex::new(State {
-                size: readers.len(),
-                idle: readers,
+                size: connections.len(),
+                idle: connections,
+                lent: Vec::new(),
+                loans: 0,
+                sleeping: BTreeMap::new(),
+                called: BTreeMap::new(),
+                arrivals: 0,
+                is_watched: false,
                 grace: GRACE,
-                ..State::default()
+                closed: false,
             }),
             empty: Condvar::new(),
             timeout,
@@ -98,14 +128,14 @@ impl Pool {
     }
 
     /// Lends a connection. Cancel safe.
-    pub(in crate::engine) async fn lend(self: &Arc<Self>, label: &'static str) -> Result<Lent> {
+    pub(in crate::engine) async fn lend(self: &Arc<Self>, label: Label) -> Result<Lent<C>> {
         let at_once = {
             let mut state = self.lock();
             if state.closed {
                 return Err(closed());
             }
-            let reader = state.take();
-            reader.map(|reader| self.loan(&mut state, reader, label))
+            let connection = state.take();
+            connection.map(|connection| self.loan(&mut state, connection, label))
         };
         match at_once {
             Some(lent) => Ok(lent),
@@ -113,7 +143,7 @@ impl Pool {
         }
     }
 
-    async fn wait(self: &Arc<Self>, label: &'static str) -> Result<Lent> {
+    async fn wait(self: &Arc<Self>, label: Label) -> Result<Lent<C>> {
         let began = Instant::now();
         let mut place = Place {
             pool: self,
@@ -127,7 +157,7 @@ impl Pool {
         }
     }
 
-    fn loan(self: &Arc<Self>, state: &mut State, reader: Reader, label: &'static str) -> Lent {
+    fn loan(self: &Arc<Self>, state: &mut State<C>, connection: C, label: Label) -> Lent<C> {
         state.loans += 1;
         let number = state.loans;
         let since = Instant::now();
@@ -137,7 +167,7 @@ impl Pool {
             since,
         });
         Lent {
-            reader: Some(reader),
+            connection: Some(connection),
             number,
             since,
             pool: Arc::clone(self),
@@ -154,7 +184,8 @@ impl Pool {
         Error::new(
             ErrorKind::PoolTimeout,
             format!(
-                "no read connection became free: {} in all, {} idle, {} waiting, the longest on loan: {longest}",
+                "no {} became free: {} in all, {} idle, {} waiting, the longest on loan: {longest}",
+                C::NAME,
                 state.size,
                 state.idle.len(),
                 state.sleeping.len() + state.called.len(),
@@ -164,20 +195,20 @@ impl Pool {
     }
 
     /// A connection comes back.
-    fn take_back(self: &Arc<Self>, reader: Reader) {
+    fn take_back(self: &Arc<Self>, connection: C) {
         let mut state = self.lock();
         if state.closed {
             drop(state);
-            drop(reader);
+            drop(connection);
             self.forget(1);
             return;
         }
-        state.idle.push(reader);
+        state.idle.push(connection);
         self.call(state);
     }
 
     /// Wakes who is to fetch what lies idle.
-    fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State<C>>) {
         let wakers = state.call();
         self.watch(&mut state);
         drop(state);
@@ -185,7 +216,7 @@ impl Pool {
     }
 
     /// Has the timer look again, if somebody sleeps while a connection waits for somebody else.
-    fn watch(self: &Arc<Self>, state: &mut State) {
+    fn watch(self: &Arc<Self>, state: &mut State<C>) {
         if state.is_watched || state.idle.is_empty() || state.sleeping.is_empty() {
             return;
         }
@@ -227,14 +258,14 @@ impl Pool {
         state.size == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl<C> State<C> {
     /// An idle connection that is kept for nobody else.
-    fn take(&mut self) -> Option<Reader> {
+    fn take(&mut self) -> Option<C> {
         if self.idle.len() > self.fresh_calls() {
             self.idle.pop()
         } else {
@@ -265,9 +296,9 @@ fn closed() -> Error {
 }
 
 /// Woken by the timer when a call has gone stale.
-struct Watch(Weak<Pool>);
+struct Watch<C>(Weak<Pool<C>>);
 
-impl Wake for Watch {
+impl<C: Pooled> Wake for Watch<C> {
     fn wake(self: Arc<Self>) {
         if let Some(pool) = self.0.upgrade() {
             let mut state = pool.lock();
@@ -278,13 +309,13 @@ impl Wake for Watch {
 }
 
 /// A place among those who wait, given up when dropped.
-struct Place<'a> {
-    pool: &'a Arc<Pool>,
+struct Place<'a, C: Pooled> {
+    pool: &'a Arc<Pool<C>>,
     number: Option<u64>,
 }
 
-impl Place<'_> {
-    fn poll(&mut self, waker: &Waker, label: &'static str) -> Poll<Result<Lent>> {
+impl<C: Pooled> Place<'_, C> {
+    fn poll(&mut self, waker: &Waker, label: Label) -> Poll<Result<Lent<C>>> {
         let waker = waker.clone();
         let mut state = self.pool.lock();
         if state.closed {
@@ -293,8 +324,8 @@ impl Place<'_> {
         if let Some(number) = self.number {
             state.called.remove(&number);
         }
-        if let Some(reader) = state.take() {
-            return Poll::Ready(Ok(self.pool.loan(&mut state, reader, label)));
+        if let Some(connection) = state.take() {
+            return Poll::Ready(Ok(self.pool.loan(&mut state, connection, label)));
         }
         let number = *self.number.get_or_insert_with(|| {
             state.arrivals += 1;
@@ -309,7 +340,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl<C: Pooled> Drop for Place<'_, C> {
     fn drop(&mut self) {
         let Some(number) = self.number else {
             return;
@@ -322,27 +353,28 @@ impl Drop for Place<'_> {
     }
 }
 
-impl std::ops::Deref for Lent {
-    type Target = Reader;
+impl<C: Pooled> std::ops::Deref for Lent<C> {
+    type Target = C;
 
     #[allow(clippy::expect_used, reason = "only drop takes it out")]
-    fn deref(&self) -> &Reader {
-        self.reader.as_ref().expect("taken out only by drop")
+    fn deref(&self) -> &C {
+        self.connection.as_ref().expect("taken out only by drop")
     }
 }
 
-impl Drop for Lent {
+impl<C: Pooled> std::ops::DerefMut for Lent<C> {
+    #[allow(clippy::expect_used, reason = "only drop takes it out")]
+    fn deref_mut(&mut self) -> &mut C {
+        self.connection.as_mut().expect("taken out only by drop")
+    }
+}
+
+impl<C: Pooled> Drop for Lent<C> {
     fn drop(&mut self) {
-        let Some(reader) = self.reader.take() else {
+        let Some(mut connection) = self.connection.take() else {
             return;
         };
-        // Statements reset themselves when dropped. One that did not would pin its snapshot, and the log with it.
-        if is_reading(&reader.connection) {
-            tracing::error!(
-                "a read connection came back with a snapshot; its statements are dropped"
-            );
-            reader.connection.flush_prepared_statement_cache();
-        }
+        connection.clean();
         {
             let mut state = self.pool.lock();
             let number = self.number;
@@ -350,7 +382,7 @@ impl Drop for Lent {
                 state.lent.swap_remove(place);
             }
         }
-        self.pool.take_back(reader);
+        self.pool.take_back(connection);
     }
 }
 
@@ -370,6 +402,7 @@ mod tests {
         engine::{
             ffi::{Hooks, PlainConnection},
             pool::{Lent, Pool, Reader},
+            slot::Label,
         },
         error::{ErrorKind, Result},
     };
@@ -398,14 +431,14 @@ mod tests {
     #[tokio::test]
     async fn who_comes_when_called_is_overtaken_by_nobody() {
         let pool = pool(LONG);
-        let lent = pool.lend("one").await.unwrap();
-        let mut first = pin!(pool.lend("first"));
-        let mut second = pin!(pool.lend("second"));
+        let lent = pool.lend(Label::new("one")).await.unwrap();
+        let mut first = pin!(pool.lend(Label::new("first")));
+        let mut second = pin!(pool.lend(Label::new("second")));
         assert!(poll(first.as_mut()).is_none());
         assert!(poll(second.as_mut()).is_none());
         drop(lent);
         assert!(poll(second.as_mut()).is_none());
-        assert!(poll(pin!(pool.lend("late"))).is_none());
+        assert!(poll(pin!(pool.lend(Label::new("late")))).is_none());
         let lent = poll(first.as_mut()).unwrap();
         drop(lent);
         assert!(poll(second.as_mut()).is_some());
@@ -415,12 +448,12 @@ mod tests {
     #[tokio::test]
     async fn who_was_called_and_is_held_is_overtaken_and_keeps_the_place() {
         let pool = pool(Duration::from_millis(1));
-        let lent = pool.lend("one").await.unwrap();
-        let mut held = pin!(pool.lend("held"));
+        let lent = pool.lend(Label::new("one")).await.unwrap();
+        let mut held = pin!(pool.lend(Label::new("held")));
         assert!(poll(held.as_mut()).is_none());
         let other = tokio::spawn({
             let pool = Arc::clone(&pool);
-            async move { pool.lend("other").await.unwrap() }
+            async move { pool.lend(Label::new("other")).await.unwrap() }
         });
         while pool.lock().sleeping.len() < 2 {
             tokio::task::yield_now().await;
@@ -430,19 +463,19 @@ mod tests {
         assert!(poll(held.as_mut()).is_none());
         pool.lock().grace = LONG;
         drop(lent);
-        assert!(poll(pin!(pool.lend("late"))).is_none());
+        assert!(poll(pin!(pool.lend(Label::new("late")))).is_none());
         assert!(poll(held.as_mut()).is_some());
     }
 
     #[tokio::test]
     async fn who_was_called_and_goes_away_is_replaced() {
         let pool = pool(LONG);
-        let lent = pool.lend("one").await.unwrap();
-        let mut first = Box::pin(pool.lend("first"));
+        let lent = pool.lend(Label::new("one")).await.unwrap();
+        let mut first = Box::pin(pool.lend(Label::new("first")));
         assert!(poll(first.as_mut()).is_none());
         let second = tokio::spawn({
             let pool = Arc::clone(&pool);
-            async move { pool.lend("second").await.unwrap() }
+            async move { pool.lend(Label::new("second")).await.unwrap() }
         });
         while pool.lock().sleeping.len() < 2 {
             tokio::task::yield_now().await;
@@ -456,8 +489,8 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_told_that_the_pool_was_closed() {
         let pool = pool(LONG);
-        let lent = pool.lend("one").await.unwrap();
-        let mut waits = pin!(pool.lend("waits"));
+        let lent = pool.lend(Label::new("one")).await.unwrap();
+        let mut waits = pin!(pool.lend(Label::new("waits")));
         assert!(poll(waits.as_mut()).is_none());
         pool.close();
         assert_eq!(waits.await.unwrap_err().kind(), ErrorKind::Closed);

@@ -1,24 +1,26 @@
 //! A session: a write transaction beside others, merged in commit order.
 
 mod guard;
+mod lent;
 mod options;
+mod private;
 mod raw;
+mod recorded;
 
-pub use self::{
-    guard::SessionGuard,
-    options::{ConcurrentOptions, Isolation},
-};
+pub use self::{guard::SessionGuard, options::ConcurrentOptions};
 
 use std::sync::Arc;
 
+use self::private::{Private, PrivateSavepoint};
 use crate::{
     engine::{
-        Attachment,
+        Attachment, Outcome,
         core::Core,
+        isolation::Isolation,
         slot::Label,
         transaction::{self, Transaction},
     },
-    error::Result,
+    error::{Error, ErrorKind, Result},
     sql::{Batch, Executor, NewKey, Read, Receipt, Refusal, Rows},
 };
 
@@ -33,6 +35,8 @@ pub struct Session {
 /// How a session writes.
 #[derive(Debug)]
 enum Way {
+    /// Beside others, on a snapshot; it is validated when it commits.
+    Private(Box<Private>),
     /// In the writer's slot, alone: it cannot conflict.
     Exclusive(Transaction),
 }
@@ -40,6 +44,7 @@ enum Way {
 /// A savepoint that is open.
 #[derive(Debug)]
 enum Savepoint {
+    Private(PrivateSavepoint),
     Exclusive(transaction::Savepoint),
 }
 
@@ -48,10 +53,15 @@ impl Session {
     pub(in crate::engine) async fn begin(
         core: Arc<Core>,
         attachment: Option<Attachment>,
-        _isolation: Isolation,
+        isolation: Isolation,
         label: Label,
     ) -> Result<Self> {
-        Self::begin_exclusive(core, attachment, label).await
+        match Private::begin(&core, attachment.clone(), isolation, label).await? {
+            Some(private) => Ok(Self {
+                way: Way::Private(Box::new(private)),
+            }),
+            None => Self::begin_exclusive(core, attachment, label).await,
+        }
     }
 
     /// Begins one in the writer's slot.
@@ -70,13 +80,12 @@ impl Session {
     /// attempt of `db.concurrent`, or one on a system where sessions cannot run side by side.
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
-        match &self.way {
-            Way::Exclusive(_) => true,
-        }
+        matches!(self.way, Way::Exclusive(_))
     }
 
     pub(crate) fn attachment(&self) -> Option<&Attachment> {
         match &self.way {
+            Way::Private(private) => private.attachment.as_ref(),
             Way::Exclusive(transaction) => transaction.attachment(),
         }
     }
@@ -88,6 +97,7 @@ impl Session {
     /// The refusal.
     pub(crate) async fn apply(&mut self, batch: Batch) -> Result<Receipt, Refusal> {
         match &mut self.way {
+            Way::Private(private) => private.apply(batch).await,
             Way::Exclusive(transaction) => transaction.apply(&batch).await,
         }
     }
@@ -95,6 +105,7 @@ impl Session {
     /// A key that nobody else is given.
     pub(crate) async fn next_key(&mut self, key: NewKey) -> Result<i64> {
         match &mut self.way {
+            Way::Private(private) => private.next_key(key).await,
             Way::Exclusive(transaction) => transaction.next_key(key).await,
         }
     }
@@ -115,50 +126,104 @@ impl Session {
         &mut self,
         body: impl AsyncFnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        let savepoint = match &mut self.way {
+        let savepoint = self.begin_savepoint().await?;
+        match body(self).await {
+            Ok(value) => {
+                self.release(savepoint).await?;
+                Ok(value)
+            }
+            Err(error) => {
+                self.undo(savepoint).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_savepoint(&mut self) -> Result<Savepoint> {
+        Ok(match &mut self.way {
+            Way::Private(private) => Savepoint::Private(private.begin_savepoint().await?),
             Way::Exclusive(transaction) => {
                 Savepoint::Exclusive(transaction.begin_savepoint().await?)
             }
-        };
-        let outcome = body(self).await;
+        })
+    }
+
+    async fn release(&mut self, savepoint: Savepoint) -> Result<()> {
         match (&mut self.way, savepoint) {
-            (Way::Exclusive(transaction), Savepoint::Exclusive(savepoint)) => match outcome {
-                Ok(value) => {
-                    transaction.release(savepoint).await?;
-                    Ok(value)
-                }
-                Err(error) => {
-                    transaction.undo(savepoint).await;
-                    Err(error)
-                }
-            },
+            (Way::Private(private), Savepoint::Private(savepoint)) => {
+                private.release(savepoint).await
+            }
+            (Way::Exclusive(transaction), Savepoint::Exclusive(savepoint)) => {
+                transaction.release(savepoint).await
+            }
+            _ => Err(exchanged()),
+        }
+    }
+
+    async fn undo(&mut self, savepoint: Savepoint) {
+        match (&mut self.way, savepoint) {
+            (Way::Private(private), Savepoint::Private(savepoint)) => {
+                private.undo(savepoint).await;
+            }
+            (Way::Exclusive(transaction), Savepoint::Exclusive(savepoint)) => {
+                transaction.undo(savepoint).await;
+            }
+            _ => {}
         }
     }
 
     pub(in crate::engine) async fn commit(self) -> Result<Option<i64>> {
         match self.way {
+            Way::Private(private) => match private.submit().await? {
+                Some(mut submission) => number(submission.outcome().await),
+                None => Ok(None),
+            },
             Way::Exclusive(transaction) => transaction.commit().await,
         }
     }
 
     pub(in crate::engine) async fn rollback(self) -> Result<()> {
         match self.way {
+            Way::Private(private) => private.rollback().await,
             Way::Exclusive(transaction) => transaction.rollback().await,
         }
     }
 }
 
+/// The commit number of a session that was committed.
+fn number(outcome: Outcome) -> Result<Option<i64>> {
+    match outcome {
+        Outcome::Committed(receipt) => Ok(receipt.commit_seq),
+        Outcome::Refused(Refusal::Whole(error) | Refusal::Step { error, .. }) => Err(error),
+        Outcome::Refused(Refusal::Mismatches(_)) | Outcome::Withdrawn => Err(Error::new(
+            ErrorKind::Interrupted,
+            "the session was taken out of the queue before it ran: nothing was written",
+        )),
+    }
+}
+
+/// Another session was put in place of this one meanwhile.
+fn exchanged() -> Error {
+    Error::new(
+        ErrorKind::Refused,
+        "the session is not the one in which the savepoint began",
+    )
+}
+
 impl<'c> Executor<'c> for &'c mut Session {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
         match &mut self.way {
+            Way::Private(private) => private.read(read).await,
             Way::Exclusive(transaction) => transaction.read(read).await,
         }
     }
 
     /// Reads all items first: the connection has to be free for what the application does between two of them.
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
-        match &mut self.way {
-            Way::Exclusive(transaction) => transaction.stream(read),
-        }
+        use futures_util::{StreamExt, TryStreamExt, stream};
+        stream::once(async move { Executor::read(self, read).await })
+            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
+            .try_flatten()
+            .boxed()
     }
 }

@@ -16,9 +16,10 @@ use crate::{
         apply::is_long,
         core::Core,
         nested,
+        recording::Recording,
         slot::{End, Ticket, Turned, Unserved},
         timer,
-        writer::{Answer, Unit, lead},
+        writer::{Answer, Unit, Work, lead},
     },
     error::{Error, ErrorKind},
     sql::{Batch, Receipt, Refusal},
@@ -34,7 +35,7 @@ pub(crate) struct Submission {
 #[derive(Debug)]
 enum Stage {
     /// Not in the queue yet.
-    New(Batch),
+    New(Work),
     /// In the queue, or being applied.
     Queued(Arc<Ticket<Unit, Answer>>),
     /// Taken out of the queue.
@@ -56,7 +57,15 @@ impl Submission {
     pub(in crate::engine) fn new(core: Arc<Core>, batch: Batch) -> Self {
         Self {
             core,
-            stage: Stage::New(batch),
+            stage: Stage::New(Work::Save(batch)),
+        }
+    }
+
+    /// What a session did, to be validated.
+    pub(in crate::engine) fn of_session(core: Arc<Core>, recording: Recording) -> Self {
+        Self {
+            core,
+            stage: Stage::New(Work::Session(Box::new(recording))),
         }
     }
 
@@ -118,11 +127,14 @@ impl Submission {
             Some(capacity) => Some(room(&self.core, capacity).await?),
             None => None,
         };
-        let Stage::New(batch) = std::mem::replace(&mut self.stage, Stage::Withdrawn) else {
+        let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Withdrawn) else {
             return Ok(());
         };
-        let on_thread = is_long(&batch);
-        let unit = Unit { batch, _room: room };
+        let on_thread = match &work {
+            Work::Save(batch) => is_long(batch),
+            Work::Session(recording) => recording.is_long(),
+        };
+        let unit = Unit { work, _room: room };
         let ticket = self
             .core
             .slot

@@ -11,7 +11,10 @@ mod held;
 mod raw;
 
 pub use self::guard::TransactionGuard;
-pub(in crate::engine) use self::held::turn;
+pub(in crate::engine) use self::{
+    held::turn,
+    raw::{explain, to_sqlx},
+};
 
 use std::sync::Arc;
 
@@ -21,19 +24,21 @@ use self::held::Held;
 use crate::{
     engine::{
         Attachment,
-        apply::{Numbering, is_long, next_key},
+        apply::{Keys, as_undone, is_long},
         busy,
         connection::execute,
         core::Core,
         exchange::{Exchange, gone},
         fate::{Fate, Fates, Witness},
         ffi::has_deferred_violations,
+        history::Changes,
         hooks::Mark,
-        reader, save_record,
+        key::next_key,
+        reader,
         slot::Label,
         sqlite_error::from_rusqlite,
-        stamp::stamp,
-        writer::{commit, in_savepoint},
+        unit::{apply_once, in_savepoint, number},
+        writer::commit,
     },
     error::{Error, ErrorKind, Result},
     sql::{Batch, Cost, Executor, NewKey, Read, Receipt, Refusal, Rows},
@@ -271,13 +276,8 @@ impl Transaction {
             }
             core.look(connection)?;
             core.authorizer.ours(|| {
-                let number = stamp(connection, &core.watch)?;
-                if let Some(number) = number {
-                    for token in &tokens {
-                        save_record::set_number(connection, token, number)?;
-                    }
-                }
-                let committed = commit(&core, connection);
+                let number = number(connection, &core.watch, &tokens)?;
+                let committed = commit(&core, connection, Changes::Unknown);
                 fates.ended(match &committed {
                     Ok(()) => Fate::Committed(number),
                     Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Fate::Unknown,
@@ -364,8 +364,13 @@ fn in_savepoint_of_ours(
     connection: &Connection,
     batch: &Batch,
 ) -> Result<Receipt, Refusal> {
-    core.authorizer
-        .ours(|| in_savepoint(core, connection, batch, Numbering::Later))
+    core.authorizer.ours(|| {
+        in_savepoint(connection, &core.watch, || {
+            let retention = core.options.save_token_retention;
+            apply_once(connection, Keys::Writer(&core.watch), batch, retention)
+        })
+        .map_err(|refusal| as_undone(connection, batch, refusal))
+    })
 }
 
 impl<'c> Executor<'c> for &'c mut Transaction {

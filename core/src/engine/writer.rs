@@ -17,16 +17,21 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     engine::{
-        apply::{Numbering, apply, as_undone},
+        access::Accesses,
+        apply::{Keys, as_undone},
         block_on::block_on,
         busy,
         connection::execute,
         core::Core,
         ffi::{MixedConnection, PlainConnection, data_version},
-        hooks::{Mark, Watch},
-        save_record,
+        history::Changes,
+        hooks::{Authorizer, Mark, Watch},
+        recording::Recording,
+        replay::Replay,
         slot::{End, Lease, Running},
+        sqlite_error::from_rusqlite,
         stamp,
+        unit::{Savepoint, apply_once, number},
     },
     error::{Error, ErrorKind, Result},
     sql::{Batch, Receipt, Refusal},
@@ -51,6 +56,10 @@ pub(in crate::engine) struct Writer {
     /// The connection of exclusive transactions, while none is open.
     pub(in crate::engine) mixed: Option<MixedConnection>,
     watch: Arc<Watch>,
+    /// What statements read and write, for sessions.
+    accesses: Accesses,
+    /// What the units of the open transaction changed; nothing if no session was open when it began.
+    changes: Option<Changes>,
     /// The schema's version when the stamped tables were last looked up.
     schema: Option<i64>,
     /// The connection's data version after its last commit.
@@ -63,19 +72,32 @@ pub(in crate::engine) struct Writer {
     looks: u32,
 }
 
-/// What waits in the queue for a save.
+/// What waits in the queue.
 #[derive(Debug)]
 pub(in crate::engine) struct Unit {
-    pub(in crate::engine) batch: Batch,
+    pub(in crate::engine) work: Work,
     /// Room in a bounded queue, given back when the save is answered or withdrawn.
     pub(in crate::engine) _room: Option<OwnedSemaphorePermit>,
 }
 
-/// A save in the hands of the writer.
+/// What is to be done.
+#[derive(Debug)]
+pub(in crate::engine) enum Work {
+    /// A save.
+    Save(Batch),
+    /// A session is to be validated, and what it did done.
+    Session(Box<Recording>),
+}
+
+/// A unit in the hands of the writer.
 type Save = Running<Unit, Answer>;
 
 impl Writer {
-    pub(in crate::engine) fn new(connection: PlainConnection, watch: Arc<Watch>) -> Result<Self> {
+    pub(in crate::engine) fn new(
+        connection: PlainConnection,
+        watch: Arc<Watch>,
+        authorizer: Arc<Authorizer>,
+    ) -> Result<Self> {
         let mut schema = None;
         stamp::load(&connection, &watch, &mut schema)?;
         Ok(Self {
@@ -83,6 +105,8 @@ impl Writer {
             connection,
             mixed: None,
             watch,
+            accesses: Accesses::new(authorizer),
+            changes: None,
             schema,
             committed_elsewhere: false,
             foreign_commit: None,
@@ -98,6 +122,11 @@ impl Writer {
         {
             tracing::warn!(%error, "the connection of exclusive transactions was not closed");
         }
+    }
+
+    /// Reads, and so recovers the log if that is needed.
+    pub(in crate::engine) fn read(&self) -> Result<()> {
+        execute(&self.connection, "SELECT count(*) FROM sqlite_schema")
     }
 
     /// The connection, for work under the slot that is no save.
@@ -141,7 +170,8 @@ impl Writer {
             self.end_transaction(core);
             return Err(core.moved());
         }
-        let committed = commit(core, &self.connection);
+        let changes = self.changes.take().unwrap_or(Changes::Unknown);
+        let committed = commit(core, &self.connection, changes);
         self.seen = data_version(&self.connection);
         if committed.is_err() {
             self.end_transaction(core);
@@ -208,17 +238,87 @@ impl Writer {
             }
             Err(error) => return Err(error),
         }
-        let looked = self.look_around(core);
+        let looked = self
+            .look_around(core)
+            .and_then(|()| self.look_for_sessions(core));
         if looked.is_err() {
             self.end_transaction(core);
         }
         looked.map(|()| true)
     }
 
+    /// While sessions are open it is noted what is changed.
+    fn look_for_sessions(&mut self, core: &Core) -> Result<()> {
+        self.changes = core.history.is_wanted().then(Changes::default);
+        if self.changes.is_some() {
+            self.accesses
+                .look_at_schema(&self.connection)
+                .map_err(from_rusqlite)?;
+        }
+        Ok(())
+    }
+
+    /// Does what a unit asks for. On an error the caller undoes it.
+    fn run(&mut self, core: &Core, unit: &Unit) -> Answer {
+        match &unit.work {
+            Work::Save(batch) => self.save(core, batch),
+            Work::Session(recording) => self.session(core, recording),
+        }
+    }
+
+    fn save(&mut self, core: &Core, batch: &Batch) -> Answer {
+        let Some(changes) = &mut self.changes else {
+            return apply_save(core, &self.connection, batch);
+        };
+        let notes_rows = core.history.wants_rows();
+        if notes_rows {
+            self.watch.note_rows();
+        }
+        let answer = apply_save(core, &self.connection, batch);
+        let rows = self.watch.take_rows();
+        if answer.is_ok() {
+            for step in &batch.steps {
+                match self.accesses.of(&self.connection, &step.text) {
+                    Some(access) => changes.add_writes(&access, notes_rows),
+                    None => *changes = Changes::Unknown,
+                }
+            }
+            changes.add_noted(rows);
+        }
+        answer
+    }
+
+    fn session(&mut self, core: &Core, recording: &Recording) -> Answer {
+        let began = Instant::now();
+        // It was open when the transaction began, but for a bug that would lose conflicts.
+        let group = self.changes.get_or_insert(Changes::Unknown);
+        let replay = Replay::new(core, &self.connection, &mut self.accesses, recording, group);
+        let replayed = replay.run();
+        core.counters.replay(began.elapsed());
+        match replayed {
+            Ok((receipt, changes)) => {
+                let changes_schema = changes == Changes::Unknown;
+                group.add(&changes);
+                if changes_schema {
+                    self.look_at_schema()?;
+                }
+                Ok(receipt)
+            }
+            Err(refusal) => {
+                if let Refusal::Whole(error) = &refusal
+                    && error.is_conflict()
+                {
+                    core.counters.session_conflicts.add(1);
+                }
+                Err(refusal)
+            }
+        }
+    }
+
     /// The one save of the open transaction.
     fn alone(&mut self, core: &Core, save: Save) {
         let Some(unit) = save.unit() else { return };
-        let applied = apply_once(core, &self.connection, &unit.batch, Numbering::Now);
+        let applied = self.run(core, unit);
         let answer = match applied {
             Ok(receipt) => match self.commit(core) {
                 Ok(()) => {
@@ -230,7 +330,7 @@ impl Writer {
             },
             Err(refusal) => {
                 self.end_transaction(core);
-                Err(as_undone(&self.connection, &unit.batch, refusal))
+                Err(unit.as_undone(&self.connection, refusal))
             }
         };
         if answer.is_err() {
@@ -245,7 +345,7 @@ impl Writer {
         let mut saves = saves.into_iter();
         while let Some(save) = saves.next() {
             let Some(unit) = save.unit() else { continue };
-            let answer = in_savepoint(core, &self.connection, &unit.batch, Numbering::Now);
+            let answer = self.run_in_savepoint(core, unit);
             if !self.connection.is_autocommit() {
                 applied.push((save, answer));
                 continue;
@@ -285,6 +385,15 @@ impl Writer {
         Vec::new()
     }
 
+    /// The same as [`Writer::run`], and undoes it on an error.
+    fn run_in_savepoint(&mut self, core: &Core, unit: &Unit) -> Answer {
+        let savepoint = Savepoint::begin(&self.connection, &core.watch)?;
+        let answer = self.run(core, unit);
+        savepoint
+            .end(&self.connection, &core.watch, answer)
+            .map_err(|refusal| unit.as_undone(&self.connection, refusal))
+    }
+
     fn one_by_one(&mut self, core: &Core, saves: Vec<Save>) -> Vec<Save> {
         let mut waiting = Vec::new();
         for save in saves {
@@ -294,13 +403,30 @@ impl Writer {
     }
 }
 
+impl Unit {
+    /// How much it is, in statements.
+    pub(in crate::engine) fn size(&self) -> usize {
+        match &self.work {
+            Work::Save(batch) => batch.steps.len() + usize::from(batch.token.is_some()),
+            Work::Session(recording) => recording.size(),
+        }
+    }
+
+    fn as_undone(&self, connection: &Connection, refusal: Refusal) -> Refusal {
+        match &self.work {
+            Work::Save(batch) => as_undone(connection, batch, refusal),
+            Work::Session(_) => refusal,
+        }
+    }
+}
+
 /// Leads: applies what is queued, group by group, and passes the slot on.
 pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
     let began = Instant::now();
     loop {
         let mut steps = 0;
         let saves = lease.take_units(|unit| {
-            steps += unit.batch.steps.len() + usize::from(unit.batch.token.is_some());
+            steps += unit.size();
             steps <= MOST_STEPS
         });
         if saves.is_empty() {
@@ -345,47 +471,11 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
     }
 }
 
-/// Applies a batch in a savepoint of the open transaction, and undoes it on an error.
-pub(in crate::engine) fn in_savepoint(
-    core: &Core,
-    connection: &Connection,
-    batch: &Batch,
-    numbering: Numbering,
-) -> Answer {
-    let mark = core.watch.mark();
-    execute(connection, "SAVEPOINT anabranch_save")?;
-    let answer = apply_once(core, connection, batch, numbering);
-    if answer.is_err() {
-        core.watch.rewind(&mark);
-        if connection.is_autocommit() {
-            return answer;
-        }
-    }
-    let undone = match answer {
-        Ok(_) => Ok(()),
-        Err(_) => execute(connection, "ROLLBACK TO anabranch_save"),
-    };
-    let answer = answer.map_err(|refusal| as_undone(connection, batch, refusal));
-    let Err(error) = undone.and_then(|()| execute(connection, "RELEASE anabranch_save")) else {
-        return answer;
-    };
-    // What the batch did can neither be kept nor undone alone: the whole transaction goes, and the caller sees that.
-    tracing::error!(%error, "a savepoint could not be ended");
-    drop(execute(connection, "ROLLBACK"));
-    answer.and(Err(Refusal::Whole(error)))
-}
-
-/// Applies a batch and records its token, if it has one.
-fn apply_once(core: &Core, connection: &Connection, batch: &Batch, numbering: Numbering) -> Answer {
-    let Some(token) = &batch.token else {
-        return apply(connection, &core.watch, batch, numbering);
-    };
-    // First: whoever saves the same again is told so, and not of a row that exists already.
-    save_record::insert(connection, token, core.options.save_token_retention)?;
-    let receipt = apply(connection, &core.watch, batch, numbering)?;
-    if let Some(number) = receipt.commit_seq {
-        save_record::set_number(connection, token, number)?;
-    }
+/// Applies the batch of a save that is a transaction's only one, or one of a group.
+fn apply_save(core: &Core, connection: &Connection, batch: &Batch) -> Answer {
+    let retention = core.options.save_token_retention;
+    let mut receipt = apply_once(connection, Keys::Writer(&core.watch), batch, retention)?;
+    receipt.commit_seq = number(connection, &core.watch, batch.token.as_slice())?;
     Ok(receipt)
 }
 
@@ -394,8 +484,15 @@ fn is_already_saved(refusal: &Refusal) -> bool {
 }
 
 /// COMMIT; an I/O error leaves open whether it took place.
-pub(in crate::engine) fn commit(core: &Core, connection: &Connection) -> Result<()> {
-    execute(connection, "COMMIT").map_err(|error| {
+pub(in crate::engine) fn commit(
+    core: &Core,
+    connection: &Connection,
+    changes: Changes,
+) -> Result<()> {
+    let committed = execute(connection, "COMMIT");
+    // Also if it failed: it may have taken place.
+    core.history.committed(changes);
+    committed.map_err(|error| {
         if error.kind() == ErrorKind::Io {
             core.is_undecided.store(true, Ordering::Relaxed);
             let code = error.sqlite_code().unwrap_or_default();

@@ -47,6 +47,7 @@ pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
             args,
         },
         cost: rendered.row_cost,
+        entity: Some(table.name),
         decode: decode_row::<E>,
     })
 }

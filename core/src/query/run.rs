@@ -106,6 +106,7 @@ impl<E: Entity> Query<E> {
         let prepared = self.into_select().map(|select| Read {
             statement: select.into_count(),
             cost: Cost::Any,
+            entity: None,
             decode: decode_count,
         });
         read(executor, prepared, |rows| Ok(rows.into_iter().sum()))
@@ -127,6 +128,7 @@ impl<E: Entity> Query<E> {
         let prepared = self.into_select().map(|select| Read {
             statement: select.into_exists(),
             cost: Cost::Small,
+            entity: None,
             decode: decode_count,
         });
         read(executor, prepared, |rows| Ok(rows.contains(&1)))
@@ -160,6 +162,7 @@ impl<E: Entity> Query<E> {
         Ok(Read {
             cost: cost::<E>(&select),
             statement: select.into_rows(),
+            entity: None,
             decode: decode_row::<E>,
         })
     }

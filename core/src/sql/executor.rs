@@ -21,6 +21,8 @@ pub struct Read<T> {
     pub statement: Statement,
     /// How much it may cost.
     pub cost: Cost,
+    /// The table of an entity that is read by its key, which is what the arguments are then.
+    pub entity: Option<&'static str>,
     /// Makes one item of a row. It may be called again for the same row: a read that outgrows its budget starts anew.
     pub decode: fn(&dyn Row) -> Result<T>,
 }

@@ -88,9 +88,8 @@ unsafe extern "C" fn row_changed(
         let watch = unsafe { &*watch.cast::<Watch>() };
         // SAFETY: invariant 4.
         let table = unsafe { CStr::from_ptr(table) };
-        if operation != sqlite::SQLITE_DELETE {
-            watch.row_changed(table.to_bytes(), rowid);
-        }
+        let is_deleted = operation == sqlite::SQLITE_DELETE;
+        watch.row_changed(table.to_bytes(), rowid, is_deleted);
     });
 }
 

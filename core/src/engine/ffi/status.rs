@@ -61,6 +61,22 @@ pub(in crate::engine) fn is_reading(connection: &Connection) -> bool {
     state != sqlite::SQLITE_TXN_NONE
 }
 
+/// Random bytes, from SQLite's generator.
+pub(in crate::engine) fn randomness(length: usize) -> Vec<u8> {
+    let mut bytes = vec![0_u8; length];
+    if let Ok(length) = c_int::try_from(length) {
+        // SAFETY: SQLite writes `length` bytes, which there are; no connection is concerned.
+        unsafe { sqlite::sqlite3_randomness(length, bytes.as_mut_ptr().cast()) };
+    }
+    bytes
+}
+
+/// What `last_insert_rowid()` says until the next insert.
+pub(in crate::engine) fn set_last_insert_rowid(connection: &Connection, rowid: i64) {
+    // SAFETY: invariant 1.
+    unsafe { sqlite::sqlite3_set_last_insert_rowid(connection.handle(), rowid) };
+}
+
 /// Makes `"nosuch"` an error, where SQLite would take a name that it does not know for a text.
 pub(in crate::engine) fn strict_strings(connection: &Connection) -> bool {
     [

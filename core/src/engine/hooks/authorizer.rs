@@ -1,8 +1,11 @@
 //! What raw statements may not do inside of a transaction of ours, and what to use instead.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use libsqlite3_sys as sqlite;
@@ -12,6 +15,21 @@ use libsqlite3_sys as sqlite;
 pub(in crate::engine) struct Authorizer {
     ours: AtomicBool,
     denied: Mutex<Option<&'static str>>,
+    /// What statements do, while that is asked for.
+    access: Mutex<Option<Access>>,
+    /// Whether they belong to a session: what they do is done again on another state of the database.
+    in_session: bool,
+}
+
+/// What a statement does, with its views, triggers and foreign keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::engine) struct Access {
+    pub(in crate::engine) reads: BTreeSet<Box<str>>,
+    pub(in crate::engine) writes: BTreeSet<Box<str>>,
+    /// It makes, drops or alters something.
+    pub(in crate::engine) changes_schema: bool,
+    /// It asks about, or sets, something other than tables.
+    pub(in crate::engine) is_pragma: bool,
 }
 
 /// What a statement is about to do, in SQLite's terms.
@@ -52,21 +70,46 @@ impl Authorizer {
 
     /// Why the last statement was denied, if it was.
     pub(in crate::engine) fn take_denied(&self) -> Option<&'static str> {
-        self.denied
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        lock(&self.denied).take()
+    }
+
+    /// Of the writer's connection, which runs the library's own statements, and what was allowed in sessions.
+    pub(in crate::engine) fn of_writer() -> Self {
+        Self {
+            ours: AtomicBool::new(true),
+            ..Self::default()
+        }
+    }
+
+    /// Of a session's connection.
+    pub(in crate::engine) fn of_session() -> Self {
+        Self {
+            in_session: true,
+            ..Self::default()
+        }
+    }
+
+    /// What the statements do that are prepared meanwhile.
+    pub(in crate::engine) fn watching<T>(&self, prepare: impl FnOnce() -> T) -> (T, Access) {
+        *lock(&self.access) = Some(Access::default());
+        let prepared = prepare();
+        let access = lock(&self.access).take();
+        (prepared, access.unwrap_or_default())
     }
 
     /// Whether a statement may do this.
     pub(in crate::engine) fn allows(&self, action: &Action<'_>) -> bool {
+        if let Some(access) = &mut *lock(&self.access) {
+            access.note(action);
+        }
         if self.ours.load(Ordering::Relaxed) {
             return true;
         }
-        let Some(reason) = refusal(action) else {
+        let in_session = (self.in_session).then(|| refusal_in_session(action));
+        let Some(reason) = refusal(action).or(in_session.flatten()) else {
             return true;
         };
-        *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *lock(&self.denied) = Some(reason);
         false
     }
 }
@@ -82,6 +125,73 @@ impl Drop for Restore<'_> {
         self.ours.store(self.before, Ordering::Relaxed);
     }
 }
+
+impl Access {
+    fn note(&mut self, action: &Action<'_>) {
+        let first = action.first.unwrap_or_default();
+        match action.code {
+            sqlite::SQLITE_READ => drop(self.reads.insert(first.into())),
+            sqlite::SQLITE_INSERT | sqlite::SQLITE_UPDATE | sqlite::SQLITE_DELETE => {
+                self.writes.insert(first.into());
+            }
+            sqlite::SQLITE_PRAGMA => self.is_pragma = true,
+            sqlite::SQLITE_SELECT
+            | sqlite::SQLITE_FUNCTION
+            | sqlite::SQLITE_RECURSIVE
+            | sqlite::SQLITE_TRANSACTION
+            | sqlite::SQLITE_SAVEPOINT => {}
+            _ => self.changes_schema = true,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an exclusive transaction may do, and a session may not.
+fn refusal_in_session(action: &Action<'_>) -> Option<&'static str> {
+    let is_in = |list: &[&str], name: Option<&str>| {
+        list.iter()
+            .any(|known| name.is_some_and(|name| known.eq_ignore_ascii_case(name)))
+    };
+    match action.code {
+        sqlite::SQLITE_PRAGMA if !is_in(SESSION_PRAGMAS, action.first) => Some(
+            "what this pragma answers may differ between a session and the present database: ask in db.write, or outside \
+             of the session",
+        ),
+        sqlite::SQLITE_FUNCTION if is_in(COUNTING_FUNCTIONS, action.second) => Some(
+            "this function counts what the connection did before: take the rows affected from the statement's result",
+        ),
+        _ => None,
+    }
+}
+
+/// Pragmas that answer from the schema and the rows alone, or belong to the transaction.
+const SESSION_PRAGMAS: &[&str] = &[
+    "application_id",
+    "collation_list",
+    "defer_foreign_keys",
+    "encoding",
+    "foreign_key_check",
+    "foreign_key_list",
+    "foreign_keys",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "page_size",
+    "quick_check",
+    "schema_version",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
+];
+
+/// Functions whose answer rests on what other transactions did on the same connection.
+const COUNTING_FUNCTIONS: &[&str] = &["changes", "total_changes"];
 
 fn refusal(action: &Action<'_>) -> Option<&'static str> {
     // `CREATE TABLE temp.t` is an ordinary CREATE TABLE to SQLite, in the database of that name.

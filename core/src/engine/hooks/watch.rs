@@ -1,12 +1,20 @@
-//! Which rows the writer's statements touch, whoever wrote the SQL.
+//! Which rows a connection's statements touch, whoever wrote the SQL.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Listens to the update hook of the writer's connections, for the tables that matter: those with integer keys
-/// that the writer gives out, and those that are stamped with a commit number.
+/// Listens to the update hook of a connection: for the largest integer keys, for rows that are stamped with a commit
+/// number, and, if asked, for every row.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Watch {
-    tables: Mutex<Vec<WatchedTable>>,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    /// Never shorter: rows are noted with their table's place.
+    list: Vec<WatchedTable>,
+    /// Every row that was changed, by its table's place, since this was asked for.
+    rows: Option<Vec<(usize, i64)>>,
 }
 
 #[derive(Debug)]
@@ -18,6 +26,10 @@ struct WatchedTable {
     is_rowid: Option<bool>,
     /// The largest key seen; `None` until it was read from the table.
     highest: Option<i64>,
+    /// The largest key that was heard of while `highest` was not known.
+    heard: i64,
+    /// The largest key that was given to a session, which may insert it at any time.
+    reserved: i64,
     /// The rows of a stamped table that the present unit touched.
     touched: Vec<i64>,
 }
@@ -44,25 +56,56 @@ pub(in crate::engine) struct Touched {
 }
 
 impl Watch {
-    /// A row was inserted or updated.
-    pub(in crate::engine) fn row_changed(&self, table: &[u8], rowid: i64) {
+    /// A row was inserted, updated or deleted.
+    pub(in crate::engine) fn row_changed(&self, table: &[u8], rowid: i64, is_deleted: bool) {
         let mut tables = self.lock();
-        let Some(watched) = tables
-            .iter_mut()
-            .find(|watched| watched.name.as_bytes().eq_ignore_ascii_case(table))
-        else {
+        let Some(place) = tables.place(table) else {
             return;
         };
-        watched.highest = watched.highest.map(|highest| highest.max(rowid));
+        if let Some(rows) = &mut tables.rows {
+            rows.push((place, rowid));
+        }
+        if is_deleted {
+            return;
+        }
+        let watched = &mut tables.list[place];
+        match &mut watched.highest {
+            Some(highest) => *highest = rowid.max(*highest),
+            None => watched.heard = rowid.max(watched.heard),
+        }
         // A unit that touches a row twice does so back to back, mostly; the rest is sorted out later.
         if watched.stamped.is_some() && watched.touched.last() != Some(&rowid) {
             watched.touched.push(rowid);
         }
     }
 
+    /// Notes every row from now on; what was noted so far is forgotten.
+    pub(in crate::engine) fn note_rows(&self) {
+        self.lock().rows = Some(Vec::new());
+    }
+
+    /// How many were noted so far.
+    pub(in crate::engine) fn noted(&self) -> usize {
+        self.lock().rows.as_ref().map_or(0, Vec::len)
+    }
+
+    /// The rows since then, by table, each once; nothing is noted any more.
+    pub(in crate::engine) fn take_rows(&self) -> Vec<(Box<str>, Vec<i64>)> {
+        let mut tables = self.lock();
+        let mut rows = tables.rows.take().unwrap_or_default();
+        rows.sort_unstable();
+        rows.dedup();
+        rows.chunk_by(|one, other| one.0 == other.0)
+            .map(|rows| {
+                let name = tables.list[rows[0].0].name.clone();
+                (name, rows.iter().map(|row| row.1).collect())
+            })
+            .collect()
+    }
+
     /// Stamps rows of this table from now on.
     pub(in crate::engine) fn stamp(&self, table: &str, by: StampedBy) {
-        entry(&mut self.lock(), table).stamped = Some(by);
+        self.lock().entry(table).stamped = Some(by);
     }
 
     /// The next integer key of a table, one beyond `above`; `highest` reads the largest one from the table when it is
@@ -73,29 +116,73 @@ impl Watch {
         above: i64,
         highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
-        let known = entry(&mut self.lock(), table).highest;
+        self.give_key(table, above, highest, false)
+    }
+
+    /// The same for a session, which may insert it at any time: nobody else is given it.
+    pub(in crate::engine) fn reserve_key<E>(
+        &self,
+        table: &str,
+        above: i64,
+        highest: impl FnOnce() -> Result<i64, E>,
+    ) -> Result<Option<i64>, E> {
+        self.give_key(table, above, highest, true)
+    }
+
+    fn give_key<E>(
+        &self,
+        table: &str,
+        above: i64,
+        highest: impl FnOnce() -> Result<i64, E>,
+        reserve: bool,
+    ) -> Result<Option<i64>, E> {
         // The row with the largest key there is may be gone, or undone.
-        let known = known.filter(|highest| *highest < i64::MAX);
-        // Not under the lock: reading runs SQLite, which may call back.
-        let highest = known.map_or_else(highest, Ok)?;
-        let next = highest.max(above).max(0).checked_add(1);
-        entry(&mut self.lock(), table).highest = next.or(Some(highest));
+        let known = self.lock().entry(table).highest;
+        let read = match known.filter(|highest| *highest < i64::MAX) {
+            Some(_) => None,
+            // Not under the lock: reading runs SQLite, which may call back.
+            None => Some(highest()?),
+        };
+        let mut tables = self.lock();
+        let watched = tables.entry(table);
+        // Others may have been given keys meanwhile.
+        let highest = match (read, watched.highest) {
+            (Some(read), Some(known)) if known < i64::MAX => read.max(known),
+            (Some(read), _) => read.max(watched.heard),
+            (None, known) => known.unwrap_or(watched.heard),
+        };
+        let next = highest
+            .max(above)
+            .max(watched.reserved)
+            .max(0)
+            .checked_add(1);
+        watched.highest = next.or(Some(highest));
+        if let (true, Some(next)) = (reserve, next) {
+            watched.reserved = next;
+        }
         Ok(next)
+    }
+
+    /// The largest key of a table that this connection has heard of.
+    pub(in crate::engine) fn heard(&self, table: &str) -> i64 {
+        let mut tables = self.lock();
+        let watched = tables.entry(table);
+        watched.highest.unwrap_or(watched.heard)
     }
 
     /// Whether the update hook tells of a table's keys, once it was asked.
     pub(in crate::engine) fn is_rowid(&self, table: &str) -> Option<bool> {
-        entry(&mut self.lock(), table).is_rowid
+        self.lock().entry(table).is_rowid
     }
 
     /// Remembers the answer.
     pub(in crate::engine) fn set_is_rowid(&self, table: &str, is_rowid: bool) {
-        entry(&mut self.lock(), table).is_rowid = Some(is_rowid);
+        self.lock().entry(table).is_rowid = Some(is_rowid);
     }
 
     /// A new unit gives keys: those of which the hook does not tell may have been taken since the last one.
     pub(in crate::engine) fn forget_unheard_keys(&self) {
-        for table in self.lock().iter_mut() {
+        for table in &mut self.lock().list {
             if table.is_rowid == Some(false) {
                 table.highest = None;
             }
@@ -104,7 +191,7 @@ impl Watch {
 
     /// The schema is another one.
     pub(in crate::engine) fn forget_schema(&self) {
-        for table in self.lock().iter_mut() {
+        for table in &mut self.lock().list {
             table.is_rowid = None;
             table.stamped = None;
         }
@@ -112,8 +199,9 @@ impl Watch {
 
     /// Another process, or another connection, wrote: what is known of the largest keys is out of date.
     pub(in crate::engine) fn forget_keys(&self) {
-        for table in self.lock().iter_mut() {
+        for table in &mut self.lock().list {
             table.highest = None;
+            table.heard = 0;
         }
     }
 
@@ -121,6 +209,7 @@ impl Watch {
     pub(in crate::engine) fn mark(&self) -> Mark {
         Mark(
             self.lock()
+                .list
                 .iter()
                 .map(|table| table.touched.len())
                 .collect(),
@@ -129,18 +218,19 @@ impl Watch {
 
     /// What was done since the mark was undone: those rows need no number, and the largest keys are to be read again.
     pub(in crate::engine) fn rewind(&self, mark: &Mark) {
-        for (index, table) in self.lock().iter_mut().enumerate() {
+        for (index, table) in self.lock().list.iter_mut().enumerate() {
             table
                 .touched
                 .truncate(mark.0.get(index).copied().unwrap_or(0));
             table.highest = None;
+            table.heard = 0;
         }
     }
 
     /// Takes the rows that the present unit touched.
     pub(in crate::engine) fn take_touched(&self) -> Vec<Touched> {
         let mut taken = Vec::new();
-        for table in self.lock().iter_mut() {
+        for table in &mut self.lock().list {
             if let Some(by) = &table.stamped
                 && !table.touched.is_empty()
             {
@@ -157,38 +247,48 @@ impl Watch {
         taken
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<WatchedTable>> {
+    fn lock(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn entry<'a>(tables: &'a mut Vec<WatchedTable>, name: &str) -> &'a mut WatchedTable {
-    let index = tables
-        .iter()
-        .position(|watched| watched.name.eq_ignore_ascii_case(name))
-        .unwrap_or_else(|| {
-            tables.push(WatchedTable {
-                name: name.into(),
-                stamped: None,
-                is_rowid: None,
-                highest: None,
-                touched: Vec::new(),
-            });
-            tables.len() - 1
+impl Tables {
+    /// Where a table is in the list; `None` for a name that is no text.
+    fn place(&mut self, name: &[u8]) -> Option<usize> {
+        let known = (self.list.iter())
+            .position(|watched| watched.name.as_bytes().eq_ignore_ascii_case(name));
+        if known.is_some() {
+            return known;
+        }
+        self.list.push(WatchedTable {
+            name: str::from_utf8(name).ok()?.into(),
+            stamped: None,
+            is_rowid: None,
+            highest: None,
+            heard: 0,
+            reserved: 0,
+            touched: Vec::new(),
         });
-    &mut tables[index]
+        Some(self.list.len() - 1)
+    }
+
+    #[allow(clippy::expect_used, reason = "the name is a text")]
+    fn entry(&mut self, name: &str) -> &mut WatchedTable {
+        let place = self.place(name.as_bytes()).expect("a text has a place");
+        &mut self.list[place]
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::hooks::watch::{StampedBy, Watch};
+    use crate::engine::hooks::watch::{Mark, StampedBy, Watch};
 
     #[test]
     fn keys_follow_the_largest_one_seen() {
         let watch = Watch::default();
         let next = || watch.next_key("orders", 0, || Ok::<_, ()>(7));
         assert_eq!(next(), Ok(Some(8)));
-        watch.row_changed(b"orders", 100);
+        watch.row_changed(b"orders", 100, false);
         assert_eq!(next(), Ok(Some(101)));
         watch.forget_keys();
         assert_eq!(next(), Ok(Some(8)));
@@ -198,7 +298,7 @@ mod tests {
     fn the_largest_key_is_looked_for_anew() {
         let watch = Watch::default();
         watch.next_key("t", 0, || Ok::<_, ()>(1)).unwrap();
-        watch.row_changed(b"T", i64::MAX);
+        watch.row_changed(b"T", i64::MAX, false);
         assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(i64::MAX)), Ok(None));
         assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(1)), Ok(Some(2)));
     }
@@ -220,12 +320,45 @@ mod tests {
             },
         );
         for rowid in [2, 1, 2] {
-            watch.row_changed(b"Orders", rowid);
-            watch.row_changed(b"customers", rowid);
+            watch.row_changed(b"Orders", rowid, false);
+            watch.row_changed(b"customers", rowid, false);
         }
         let touched = watch.take_touched();
         assert_eq!(touched.len(), 1);
         assert_eq!(touched[0].rowids, [1, 2]);
         assert!(watch.take_touched().is_empty());
+    }
+
+    #[test]
+    fn a_key_that_a_session_was_given_is_given_to_nobody_else() {
+        let watch = Watch::default();
+        let read = || Ok::<_, ()>(7);
+        assert_eq!(watch.reserve_key("t", 0, read), Ok(Some(8)));
+        assert_eq!(watch.next_key("t", 0, read), Ok(Some(9)));
+        watch.rewind(&Mark::default());
+        assert_eq!(watch.next_key("t", 0, read), Ok(Some(9)), "9 was undone");
+        watch.forget_keys();
+        assert_eq!(watch.reserve_key("t", 0, read), Ok(Some(9)));
+        watch.rewind(&Mark::default());
+        assert_eq!(watch.next_key("t", 0, read), Ok(Some(10)));
+    }
+
+    #[test]
+    fn a_key_heard_of_before_the_table_was_read_counts() {
+        let watch = Watch::default();
+        watch.row_changed(b"t", 20, false);
+        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(7)), Ok(Some(21)));
+    }
+
+    #[test]
+    fn all_rows_are_noted_if_asked_deleted_ones_too() {
+        let watch = Watch::default();
+        watch.row_changed(b"t", 1, false);
+        watch.note_rows();
+        for (rowid, is_deleted) in [(3, false), (2, true), (3, false)] {
+            watch.row_changed(b"t", rowid, is_deleted);
+        }
+        assert_eq!(watch.take_rows(), [("t".into(), vec![2, 3])]);
+        assert!(watch.take_rows().is_empty());
     }
 }

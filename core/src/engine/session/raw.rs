@@ -25,6 +25,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         E: 'q + Execute<'q, Sqlite>,
     {
         match &mut self.way {
+            Way::Private(private) => private.steps(query),
             Way::Exclusive(transaction) => Executor::fetch_many(transaction, query),
         }
     }
@@ -38,6 +39,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         E: 'q + Execute<'q, Sqlite>,
     {
         match &mut self.way {
+            Way::Private(private) => Box::pin(private.first(query)),
             Way::Exclusive(transaction) => Executor::fetch_optional(transaction, query),
         }
     }
@@ -53,6 +55,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         let parameters = parameters.to_vec();
         Box::pin(async move {
             match &mut self.way {
+                Way::Private(private) => private.prepare(sql, &parameters).await,
                 Way::Exclusive(transaction) => transaction.prepare_with(sql, &parameters).await,
             }
         })
@@ -63,6 +66,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         'c: 'e,
     {
         match &mut self.way {
+            Way::Private(private) => Box::pin(private.describe(sql)),
             Way::Exclusive(transaction) => Executor::describe(transaction, sql),
         }
     }

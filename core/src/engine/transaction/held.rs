@@ -4,23 +4,22 @@
 use std::{future::poll_fn, sync::Arc};
 
 use rusqlite::Connection;
-use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
 
 use crate::{
     engine::{
         block_on::block_on,
-        connection::{STATEMENTS, execute, per_connection},
+        connection::execute,
         core::Core,
+        dual::{self, Particulars},
         exchange::Holds,
-        ffi::{Hooks, MixedConnection, strict_strings},
+        ffi::{Hooks, MixedConnection},
         hooks::Mark,
         nested,
         slot::{Label, Lease, Ticket},
-        sqlite_error::from_code,
         submission::unserved_error,
         writer::{Answer, ROOM, Unit},
     },
-    error::{Error, ErrorKind, Result},
+    error::Result,
 };
 
 /// A lease and a connection, undone and given back when dropped.
@@ -162,49 +161,19 @@ fn keep_if_ended(core: &Core, mut connection: MixedConnection) {
 
 /// Opens the connection of exclusive transactions.
 async fn connect(core: &Core) -> Result<MixedConnection> {
-    let mut options = SqliteConnectOptions::new()
-        .filename(&core.location.path)
-        .create_if_missing(false)
-        .foreign_keys(true)
-        .busy_timeout(std::time::Duration::ZERO)
-        .statement_cache_capacity(128)
-        .thread_name(|number| format!("anabranch-sqlx-{number}"))
-        .disable_statement_logging();
-    let pragmas = per_connection(&core.options);
-    for (name, value) in &pragmas {
-        options = options.pragma(*name, value.clone());
-    }
     let hooks = Hooks {
         watch: Some(Arc::clone(&core.watch)),
         wal_size: Some(Arc::clone(&core.wal_size)),
         progress: None,
         authorizer: Some(Arc::clone(&core.authorizer)),
     };
-    let connected = MixedConnection::connect(&options, hooks).await;
-    // It found whatever is at the path by now: the writer's connection knows whether that is our file.
-    core.look(core.writer().connection())?;
-    let mut connection = connected.map_err(Error::from)?;
-    let view = connection
-        .view()
-        .ok_or_else(|| from_code(libsqlite3_sys::SQLITE_ERROR, "the connection is not idle"))?;
-    view.set_prepared_statement_cache_capacity(STATEMENTS);
-    for (name, value) in &pragmas {
-        let found: rusqlite::Result<i64> = core
-            .authorizer
-            .ours(|| view.pragma_query_value(None, name, |row| row.get(0)));
-        let is_set = found.is_ok_and(|found| found.to_string() == *value) || *name == "mmap_size";
-        if !is_set {
-            return Err(Error::new(
-                ErrorKind::Options,
-                format!("PRAGMA {name} did not take effect"),
-            ));
-        }
-    }
-    if !strict_strings(view) {
-        return Err(Error::new(
-            ErrorKind::Options,
-            "SQLite did not switch off double-quoted texts",
-        ));
-    }
-    Ok(connection)
+    let particulars = Particulars {
+        vfs: core.vfs.name(),
+        hooks,
+        authorizer: &core.authorizer,
+        watch: &core.watch,
+        draws: &core.draws,
+        pragmas: &[],
+    };
+    dual::connect(core, particulars).await
 }

@@ -137,7 +137,7 @@ impl stream::Stream for Steps<'_> {
 }
 
 /// Says why a statement was denied, where SQLite only says "not authorized".
-fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
+pub(in crate::engine) fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
     match authorizer.take_denied() {
         Some(reason) => sqlx::Error::Database(Box::new(Denied(reason))),
         None => error,
@@ -145,7 +145,7 @@ fn explain(error: sqlx::Error, authorizer: &Authorizer) -> sqlx::Error {
 }
 
 /// An error of ours on its way through sqlx; `?` makes it the same again.
-fn to_sqlx(error: Error) -> sqlx::Error {
+pub(in crate::engine) fn to_sqlx(error: Error) -> sqlx::Error {
     sqlx::Error::Configuration(Box::new(error))
 }
 

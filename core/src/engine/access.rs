@@ -1,0 +1,177 @@
+//! Which tables a statement reads and writes, by its text, as SQLite's authorizer tells when it is prepared.
+
+use std::{collections::HashMap, sync::Arc};
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::engine::hooks::{Access, Authorizer};
+
+/// What is known of the statements of one connection.
+#[derive(Debug)]
+pub(in crate::engine) struct Accesses {
+    authorizer: Arc<Authorizer>,
+    schema: Option<i64>,
+    known: HashMap<Arc<str>, Arc<StatementAccess>>,
+    /// Triggers may change rows of which the update hook does not tell; `None` until it was asked.
+    triggers_are_blind: Option<bool>,
+}
+
+/// The tables of one statement.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct StatementAccess {
+    /// Those that it reads, through views, triggers and foreign keys too.
+    pub(in crate::engine) reads: Vec<Box<str>>,
+    /// Those that it writes.
+    pub(in crate::engine) writes: Vec<Written>,
+    /// It reads ordinary tables and nothing else: while they do not change, its answer does not.
+    pub(in crate::engine) is_repeatable: bool,
+    pub(in crate::engine) changes_schema: bool,
+}
+
+/// A table that a statement writes.
+#[derive(Debug)]
+pub(in crate::engine) struct Written {
+    pub(in crate::engine) table: Box<str>,
+    /// Whether rows may change of which the update hook does not tell: it has no rowid, or rows are replaced.
+    pub(in crate::engine) is_blind: bool,
+}
+
+/// More texts than this are not remembered.
+const MOST_KNOWN: usize = 4096;
+
+impl Accesses {
+    pub(in crate::engine) fn new(authorizer: Arc<Authorizer>) -> Self {
+        Self {
+            authorizer,
+            schema: None,
+            known: HashMap::new(),
+            triggers_are_blind: None,
+        }
+    }
+
+    /// To be called at the begin of a transaction: with another schema everything is asked anew.
+    pub(in crate::engine) fn look_at_schema(
+        &mut self,
+        connection: &Connection,
+    ) -> rusqlite::Result<()> {
+        let present = connection
+            .prepare_cached("PRAGMA schema_version")?
+            .query_row([], |row| row.get(0))?;
+        if self.schema.replace(present) != Some(present) {
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// A statement changed the schema.
+    pub(in crate::engine) fn forget(&mut self) {
+        self.known.clear();
+        self.triggers_are_blind = None;
+    }
+
+    /// What a statement accesses; `None` if SQLite does not take it.
+    pub(in crate::engine) fn of(
+        &mut self,
+        connection: &Connection,
+        text: &Arc<str>,
+    ) -> Option<Arc<StatementAccess>> {
+        if let Some(known) = self.known.get(text) {
+            return Some(Arc::clone(known));
+        }
+        let (prepared, access) = self.authorizer.watching(|| connection.prepare(text));
+        prepared.ok()?;
+        let found = Arc::new(self.resolved(connection, text, access).ok()?);
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(Arc::clone(text), Arc::clone(&found));
+        Some(found)
+    }
+
+    fn resolved(
+        &mut self,
+        connection: &Connection,
+        text: &str,
+        access: Access,
+    ) -> rusqlite::Result<StatementAccess> {
+        let mut found = StatementAccess {
+            is_repeatable: !access.is_pragma && !access.changes_schema,
+            changes_schema: access.changes_schema,
+            ..StatementAccess::default()
+        };
+        for table in access.reads {
+            match kind(connection, &table)? {
+                Kind::Table { .. } => found.reads.push(table),
+                // What is behind it is told as well.
+                Kind::View => {}
+                Kind::Other => {
+                    found.is_repeatable = false;
+                    found.reads.push(table);
+                }
+            }
+        }
+        let replaces = text.to_ascii_lowercase().contains("replace");
+        let through_triggers = access.writes.len() > 1 && self.triggers_are_blind(connection)?;
+        for table in access.writes {
+            let is_blind = match kind(connection, &table)? {
+                Kind::View => continue,
+                Kind::Table { tells } => !tells || replaces || through_triggers,
+                Kind::Other => true,
+            };
+            found.writes.push(Written { table, is_blind });
+        }
+        Ok(found)
+    }
+
+    fn triggers_are_blind(&mut self, connection: &Connection) -> rusqlite::Result<bool> {
+        if let Some(known) = self.triggers_are_blind {
+            return Ok(known);
+        }
+        // Rows that are replaced, or deleted all at once, are not told.
+        let are_blind = connection.query_row(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger'
+             AND (sql LIKE '%replace%' OR sql LIKE '%delete%'))",
+            [],
+            |row| row.get(0),
+        )?;
+        self.triggers_are_blind = Some(are_blind);
+        Ok(are_blind)
+    }
+}
+
+enum Kind {
+    Table {
+        /// Whether the update hook tells of each row that changes.
+        tells: bool,
+    },
+    View,
+    /// A virtual table, one of SQLite's own, or none at all.
+    Other,
+}
+
+fn kind(connection: &Connection, name: &str) -> rusqlite::Result<Kind> {
+    if name.starts_with("sqlite_") {
+        return Ok(Kind::Other);
+    }
+    let found: Option<(String, bool)> = connection
+        .prepare_cached("SELECT type, wr FROM pragma_table_list(?1) WHERE schema = 'main'")?
+        .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(match found {
+        Some((kind, without_rowid)) if kind == "table" => Kind::Table {
+            tells: !without_rowid && !replaces_rows(connection, name)?,
+        },
+        Some((kind, _)) if kind == "view" => Kind::View,
+        _ => Kind::Other,
+    })
+}
+
+/// Whether a constraint of the table is declared with ON CONFLICT REPLACE.
+fn replaces_rows(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1
+             AND sql LIKE '%replace%')",
+        )?
+        .query_row([table], |row| row.get(0))
+}

@@ -1,0 +1,79 @@
+//! SQL functions of connections that write: those of SQLite whose answers a session records, and `next_id`.
+
+use std::sync::Arc;
+
+use rusqlite::{
+    Connection, Error as SqliteError,
+    functions::{Context, FunctionFlags},
+};
+
+use crate::engine::{
+    ffi::randomness,
+    hooks::{Draw, Draws, Watch},
+    key::Allocator,
+};
+
+/// As SQLite's own.
+const MOST_BYTES: i64 = 1_000_000_000;
+
+/// Registers the functions.
+pub(in crate::engine) fn register(
+    connection: &Connection,
+    draws: &Arc<Draws>,
+    allocator: &Arc<Allocator>,
+    heard: &Arc<Watch>,
+) -> rusqlite::Result<()> {
+    let plain = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
+    let recorded = Arc::clone(draws);
+    connection.create_scalar_function("random", 0, plain, move |_| {
+        let is_number = |draw: &Draw| matches!(draw, Draw::Number(_));
+        match recorded.draw(is_number, || Ok::<_, SqliteError>(Draw::Number(random())))? {
+            Draw::Number(number) => Ok(number),
+            _ => Ok(random()),
+        }
+    })?;
+    let recorded = Arc::clone(draws);
+    connection.create_scalar_function("randomblob", 1, plain, move |context| {
+        let length = length(context)?;
+        let fits = |draw: &Draw| matches!(draw, Draw::Bytes(bytes) if bytes.len() == length);
+        match recorded.draw(fits, || {
+            Ok::<_, SqliteError>(Draw::Bytes(randomness(length)))
+        })? {
+            Draw::Bytes(bytes) => Ok(bytes),
+            _ => Ok(randomness(length)),
+        }
+    })?;
+    // Not in triggers, views or defaults: other programs, which write the file too, do not have it.
+    let direct = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
+    let (recorded, allocator) = (Arc::clone(draws), Arc::clone(allocator));
+    let heard = Arc::clone(heard);
+    connection.create_scalar_function("next_id", 1, direct, move |context| {
+        let table: String = context.get(0)?;
+        let is_key = |draw: &Draw| matches!(draw, Draw::Key(_));
+        let reserve = || {
+            let key = allocator.reserve_rowid(&heard, &table);
+            key.map(Draw::Key)
+                .map_err(|error| SqliteError::UserFunctionError(Box::new(error)))
+        };
+        match recorded.draw(is_key, reserve)? {
+            Draw::Key(key) => Ok(key),
+            _ => Err(SqliteError::InvalidQuery),
+        }
+    })
+}
+
+fn random() -> i64 {
+    let bytes = randomness(size_of::<i64>());
+    bytes.try_into().map(i64::from_ne_bytes).unwrap_or_default()
+}
+
+/// How many bytes `randomblob` is to give: one at least, as SQLite has it.
+fn length(context: &Context<'_>) -> rusqlite::Result<usize> {
+    let length = context.get::<Option<i64>>(0)?.unwrap_or(1).max(1);
+    if length > MOST_BYTES {
+        return Err(SqliteError::UserFunctionError(
+            "string or blob too big".into(),
+        ));
+    }
+    Ok(usize::try_from(length).unwrap_or(1))
+}

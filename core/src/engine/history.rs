@@ -1,0 +1,292 @@
+//! What was committed since the sessions that are open began.
+//!
+//! Each commit of this file in this process has a number. A session notes the last one *before* it takes its snapshot, so
+//! that all up to it are in the snapshot; what came later may or may not be, and counts as changed. A commit is noted
+//! *after* its COMMIT, for the same reason. Commits of other processes are counted by
+//! [`Head`](crate::engine::hooks::Head): after one, nothing is known of what changed.
+//!
+//! While no session is open nothing is noted.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use crate::engine::access::StatementAccess;
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct History {
+    state: Mutex<State>,
+    /// How many sessions are open, to be asked without the lock.
+    open: AtomicUsize,
+    /// How many of them want to know the rows.
+    open_snapshots: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: u64,
+    /// How many open sessions began after each commit.
+    begun: BTreeMap<u64, usize>,
+    commits: VecDeque<(u64, Changes)>,
+}
+
+/// What a commit, a unit of it, or several of them changed.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::engine) enum Changes {
+    /// Anything.
+    Unknown,
+    /// Rows of these tables.
+    Tables(HashMap<Box<str>, Rows>),
+}
+
+/// The rows of a table that were changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::engine) enum Rows {
+    /// Any.
+    All,
+    /// Those with these rowids.
+    These(HashSet<i64>),
+}
+
+/// More rows of a table than this are not told apart.
+const MOST_ROWS: usize = 100_000;
+
+/// Where in the history a session began. Dropped, the history may forget.
+#[derive(Debug)]
+pub(in crate::engine) struct Since {
+    history: Arc<History>,
+    last: u64,
+    foreign: u64,
+    is_snapshot: bool,
+}
+
+impl History {
+    /// A session is about to take its snapshot. `foreign` is how many commits of other processes were noticed.
+    pub(in crate::engine) fn begin(self: &Arc<Self>, foreign: u64, is_snapshot: bool) -> Since {
+        let mut state = self.lock();
+        let last = state.last;
+        *state.begun.entry(last).or_default() += 1;
+        self.open.fetch_add(1, Ordering::Relaxed);
+        if is_snapshot {
+            self.open_snapshots.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(state);
+        Since {
+            history: Arc::clone(self),
+            last,
+            foreign,
+            is_snapshot,
+        }
+    }
+
+    /// Whether any session is open: whether what is committed is to be noted.
+    pub(in crate::engine) fn is_wanted(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the rows are to be noted as well.
+    pub(in crate::engine) fn wants_rows(&self) -> bool {
+        self.open_snapshots.load(Ordering::Relaxed) > 0
+    }
+
+    /// A transaction of this process was committed, or may have been.
+    pub(in crate::engine) fn committed(&self, changes: Changes) {
+        let mut state = self.lock();
+        state.last += 1;
+        let last = state.last;
+        let Some(newest) = state.begun.keys().next_back().copied() else {
+            return;
+        };
+        match state.commits.back_mut() {
+            // Nobody began between the two: they are never told apart.
+            Some((number, known)) if *number > newest => {
+                *number = last;
+                known.add(&changes);
+            }
+            _ => state.commits.push_back((last, changes)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Since {
+    /// What was changed since the session began; `foreign` as in [`History::begin`], asked under the write lock.
+    pub(in crate::engine) fn changes(&self, foreign: u64) -> Changes {
+        let mut changes = Changes::default();
+        if foreign != self.foreign {
+            return Changes::Unknown;
+        }
+        let state = self.history.lock();
+        for (number, commit) in &state.commits {
+            if *number > self.last {
+                changes.add(commit);
+            }
+        }
+        changes
+    }
+}
+
+impl Drop for Since {
+    fn drop(&mut self) {
+        let mut state = self.history.lock();
+        if let Some(sessions) = state.begun.get_mut(&self.last) {
+            *sessions -= 1;
+            if *sessions == 0 {
+                state.begun.remove(&self.last);
+            }
+        }
+        let oldest = state.begun.keys().next().copied().unwrap_or(u64::MAX);
+        while let Some((number, _)) = state.commits.front()
+            && *number <= oldest
+        {
+            state.commits.pop_front();
+        }
+        self.history.open.fetch_sub(1, Ordering::Relaxed);
+        if self.is_snapshot {
+            self.history.open_snapshots.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self::Tables(HashMap::new())
+    }
+}
+
+impl Changes {
+    /// These as well.
+    pub(in crate::engine) fn add(&mut self, other: &Self) {
+        match other {
+            Self::Unknown => *self = Self::Unknown,
+            Self::Tables(tables) => {
+                for (table, rows) in tables {
+                    self.add_rows(table, rows);
+                }
+            }
+        }
+    }
+
+    /// Rows of a table as well.
+    pub(in crate::engine) fn add_rows(&mut self, table: &str, rows: &Rows) {
+        let Self::Tables(tables) = self else { return };
+        match (tables.get_mut(table), rows) {
+            (None, rows) => drop(tables.insert(table.into(), rows.clone())),
+            (Some(Rows::These(known)), Rows::These(more))
+                if known.len() + more.len() <= MOST_ROWS =>
+            {
+                known.extend(more);
+            }
+            (Some(known), _) => *known = Rows::All,
+        }
+    }
+
+    /// What a statement writes; if rows are noted, they follow with [`Changes::add_noted`], where they can be.
+    pub(in crate::engine) fn add_writes(&mut self, access: &StatementAccess, notes_rows: bool) {
+        if access.changes_schema {
+            *self = Self::Unknown;
+        }
+        for written in &access.writes {
+            let rows = if written.is_blind || !notes_rows {
+                Rows::All
+            } else {
+                Rows::These(HashSet::new())
+            };
+            self.add_rows(&written.table, &rows);
+        }
+    }
+
+    /// Rows that the update hook told of.
+    pub(in crate::engine) fn add_noted(&mut self, rows: Vec<(Box<str>, Vec<i64>)>) {
+        for (table, rows) in rows {
+            self.add_rows(&table, &Rows::These(rows.into_iter().collect()));
+        }
+    }
+
+    /// Whether anything of this table changed.
+    pub(in crate::engine) fn concern(&self, table: &str) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Tables(tables) => tables.contains_key(table),
+        }
+    }
+
+    /// A row of a table that both changed, as far as can be known: which table, and which row if only one is meant.
+    pub(in crate::engine) fn clash(&self, other: &Self) -> Option<(Box<str>, Option<i64>)> {
+        let (Self::Tables(ours), Self::Tables(theirs)) = (self, other) else {
+            return Some(("".into(), None));
+        };
+        ours.iter().find_map(|(table, rows)| {
+            let rowid = match (rows, theirs.get(table)?) {
+                (Rows::These(ours), Rows::These(theirs)) => {
+                    let same = ours.intersection(theirs).next()?;
+                    Some(*same)
+                }
+                _ => None,
+            };
+            Some((table.clone(), rowid))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::engine::history::{Changes, History, Rows};
+
+    fn rows(table: &str, rows: &[i64]) -> Changes {
+        let mut changes = Changes::default();
+        changes.add_rows(table, &Rows::These(rows.iter().copied().collect()));
+        changes
+    }
+
+    #[test]
+    fn a_session_is_told_of_what_was_committed_after_it_began() {
+        let history = Arc::new(History::default());
+        let first = history.begin(0, true);
+        history.committed(rows("a", &[1]));
+        let second = history.begin(0, false);
+        history.committed(rows("b", &[2]));
+        assert!(first.changes(0).concern("a") && first.changes(0).concern("b"));
+        assert!(!second.changes(0).concern("a") && second.changes(0).concern("b"));
+        assert_eq!(second.changes(1), Changes::Unknown);
+    }
+
+    #[test]
+    fn what_nobody_can_ask_for_is_forgotten() {
+        let history = Arc::new(History::default());
+        history.committed(rows("a", &[1]));
+        assert!(history.lock().commits.is_empty());
+        let first = history.begin(0, false);
+        history.committed(rows("a", &[1]));
+        let second = history.begin(0, false);
+        history.committed(rows("a", &[1]));
+        drop(first);
+        assert_eq!(history.lock().commits.len(), 1);
+        drop(second);
+        assert!(history.lock().commits.is_empty() && !history.is_wanted());
+    }
+
+    #[test]
+    fn changes_clash_in_the_same_row_or_where_rows_are_not_known() {
+        let mut whole = Changes::default();
+        whole.add_rows("a", &Rows::All);
+        assert_eq!(
+            rows("a", &[1, 2]).clash(&rows("a", &[2])),
+            Some(("a".into(), Some(2)))
+        );
+        assert_eq!(rows("a", &[1]).clash(&rows("a", &[2])), None);
+        assert_eq!(rows("a", &[1]).clash(&rows("b", &[1])), None);
+        assert_eq!(rows("a", &[1]).clash(&whole), Some(("a".into(), None)));
+        assert!(rows("a", &[1]).clash(&Changes::Unknown).is_some());
+    }
+}

@@ -1,0 +1,370 @@
+//! Doing on the present database what a session did, and comparing what it saw.
+//!
+//! The writer runs the session's statements in their order, with the arguments, keys, random numbers and times that they
+//! had, inside of the group's transaction. If everything that the session could see is the same, the session *is* the
+//! serial execution at this point of the commit order: whatever its client decided, it would decide again.
+//!
+//! What need not be run: a statement that only reads, if none of its tables has changed since the session began, by
+//! another commit, by an earlier unit of the group, or by a statement of the session itself that met changed tables.
+//! Under [`Isolation::Snapshot`] none that only reads is run; instead, a row that the session wrote must not have been
+//! written since. After a commit of another process, of which only that it was is known, everything is run.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{CachedStatement, Connection};
+
+use crate::{
+    engine::{
+        access::{Accesses, StatementAccess},
+        apply::{Keys, are_deferred},
+        connection::{Bound, PresentRow, execute},
+        core::Core,
+        ffi::{has_deferred_violations, set_last_insert_rowid},
+        history::{Changes, Rows},
+        isolation::Isolation,
+        recording::{Applied, AppliedOutcome, Event, Given, Query, Recording},
+        seen::{End, Observer, Seen},
+        sqlite_error::from_rusqlite,
+        unit::{apply_once, in_savepoint, number},
+    },
+    error::{Error, ErrorKind, Result},
+    sql::{Expect, Receipt, Refusal},
+    value::Value,
+};
+
+/// A replay under way.
+pub(in crate::engine) struct Replay<'a> {
+    core: &'a Core,
+    connection: &'a Connection,
+    accesses: &'a mut Accesses,
+    recording: &'a Recording,
+    /// What others changed since the session began, and what of the session's own rests on that.
+    changed: Changes,
+    /// What others changed, by itself.
+    others: Changes,
+    /// What the replay changes.
+    mine: Changes,
+    until: Instant,
+}
+
+impl<'a> Replay<'a> {
+    /// `group` is what earlier units of the open transaction changed.
+    pub(in crate::engine) fn new(
+        core: &'a Core,
+        connection: &'a Connection,
+        accesses: &'a mut Accesses,
+        recording: &'a Recording,
+        group: &Changes,
+    ) -> Self {
+        let mut changed = recording.since.changes(core.vfs.head().foreign());
+        changed.add(group);
+        Self {
+            core,
+            connection,
+            accesses,
+            recording,
+            others: changed.clone(),
+            changed,
+            mine: Changes::default(),
+            until: Instant::now() + core.options.commit_hold,
+        }
+    }
+
+    /// Runs it. What it changed is told apart from the receipt.
+    pub(in crate::engine) fn run(mut self) -> Result<(Receipt, Changes), Refusal> {
+        let run = self.core.hold.begin_until(self.until);
+        if self.notes_rows() {
+            self.core.watch.note_rows();
+        }
+        set_last_insert_rowid(self.connection, 0);
+        let replayed = self.events();
+        self.core.vfs.clock().free();
+        self.core.draws.free();
+        drop(run);
+        let rows = self.core.watch.take_rows();
+        let in_time = Instant::now() < self.until;
+        replayed.map_err(|error| {
+            if error.kind() == ErrorKind::Interrupted && !in_time {
+                return held_too_long(self.core.options.commit_hold);
+            }
+            error
+        })?;
+        self.mine.add_noted(rows);
+        self.compare_rows()?;
+        let commit_seq = self.finish()?;
+        let receipt = Receipt {
+            commit_seq,
+            ..Receipt::default()
+        };
+        Ok((receipt, self.mine))
+    }
+
+    fn events(&mut self) -> Result<()> {
+        for event in &self.recording.events {
+            if Instant::now() > self.until {
+                return Err(held_too_long(self.core.options.commit_hold));
+            }
+            match event {
+                Event::Query(query) => self.query(query)?,
+                Event::Batch(applied) => self.batch(applied)?,
+                Event::Savepoint(depth) => self.ours(&format!("SAVEPOINT anabranch_{depth}"))?,
+                Event::Release(depth) => self.ours(&format!("RELEASE anabranch_{depth}"))?,
+                Event::Undo(depth) => self.ours(&format!(
+                    "ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}"
+                ))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn ours(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(from_rusqlite)
+    }
+
+    fn query(&mut self, query: &Query) -> Result<()> {
+        let access = self.accesses.of(self.connection, &query.text);
+        if query.reads_only && self.is_settled(access.as_deref()) {
+            return Ok(());
+        }
+        self.core.counters.replayed.add(1);
+        self.give(&query.given);
+        let noted = self.core.watch.noted();
+        let seen = run(self.connection, query);
+        if let Some(access) = access.as_deref().filter(|_| !query.reads_only) {
+            self.note_writes(access);
+            // All rows of a table were deleted at once, of which SQLite does not tell.
+            let is_untold = self.core.watch.noted() == noted;
+            if is_untold && matches!(seen.end, End::Changed { rows: 1.., .. }) {
+                for written in &access.writes {
+                    self.mine.add_rows(&written.table, &Rows::All);
+                }
+            }
+        }
+        if seen == query.seen {
+            return Ok(());
+        }
+        if let End::Failed(code) = seen.end
+            && code & 0xff == libsqlite3_sys::SQLITE_INTERRUPT
+        {
+            return Err(
+                Error::new(ErrorKind::Interrupted, "the replay was stopped").with_code(code)
+            );
+        }
+        Err(self.conflict(query, access.as_deref()))
+    }
+
+    /// Whether a statement that only reads need not be run.
+    fn is_settled(&self, access: Option<&StatementAccess>) -> bool {
+        if self.recording.isolation == Isolation::Snapshot && self.others != Changes::Unknown {
+            return true;
+        }
+        access.is_some_and(|access| {
+            access.is_repeatable && !access.reads.iter().any(|table| self.changed.concern(table))
+        })
+    }
+
+    /// A statement of the session wrote: what it wrote is as in the session only if what it met is.
+    fn note_writes(&mut self, access: &StatementAccess) {
+        if access.changes_schema {
+            self.accesses.forget();
+            self.changed = Changes::Unknown;
+            self.mine = Changes::Unknown;
+            return;
+        }
+        let meets_changes = access.reads.iter().any(|table| self.changed.concern(table))
+            || (access.writes.iter()).any(|written| self.changed.concern(&written.table));
+        if meets_changes {
+            for written in &access.writes {
+                self.changed.add_rows(&written.table, &Rows::All);
+            }
+        }
+        self.mine.add_writes(access, self.notes_rows());
+    }
+
+    /// Whether it is noted which rows the replay changes.
+    fn notes_rows(&self) -> bool {
+        self.recording.isolation == Isolation::Snapshot || self.core.history.wants_rows()
+    }
+
+    fn batch(&mut self, applied: &Applied) -> Result<()> {
+        self.core
+            .counters
+            .replayed
+            .add(applied.batch.steps.len() as u64);
+        for step in &applied.batch.steps {
+            if let Some(access) = self.accesses.of(self.connection, &step.text) {
+                self.note_writes(&access);
+            }
+        }
+        self.give(&applied.given);
+        let answer = in_savepoint(self.connection, &self.core.watch, || {
+            let retention = self.core.options.save_token_retention;
+            apply_once(
+                self.connection,
+                Keys::Given(&applied.keys),
+                &applied.batch,
+                retention,
+            )
+        });
+        if AppliedOutcome::of(&answer) == applied.outcome {
+            return Ok(());
+        }
+        let error = match answer {
+            Err(Refusal::Step { step, error }) => {
+                if error.kind() == ErrorKind::Interrupted {
+                    return Err(error);
+                }
+                return Err(step_conflict(applied, step));
+            }
+            Err(Refusal::Mismatches(mismatches)) => {
+                let step = mismatches.first().map_or(0, |mismatch| mismatch.step);
+                return Err(step_conflict(applied, step));
+            }
+            Err(Refusal::Whole(error)) => error,
+            Ok(_) => conflict("a save of the session would have another result by now"),
+        };
+        if error.kind() == ErrorKind::Conflict || error.kind() == ErrorKind::Interrupted {
+            return Err(error);
+        }
+        Err(conflict("a save of the session would be refused by now").with_source(error))
+    }
+
+    /// What differs from run to run is given as it was.
+    fn give(&self, given: &Given) {
+        self.core.vfs.clock().replay(given.time);
+        self.core.draws.replay(&given.draws);
+    }
+
+    /// Under `Snapshot`, the first who writes a row wins.
+    fn compare_rows(&self) -> Result<()> {
+        if self.recording.isolation != Isolation::Snapshot || self.others == Changes::Unknown {
+            return Ok(());
+        }
+        let mut mine = self.mine.clone();
+        for (table, rows) in &self.recording.rows {
+            mine.add_rows(table, &Rows::These(rows.iter().copied().collect()));
+        }
+        match mine.clash(&self.others) {
+            None => Ok(()),
+            Some((table, rowid)) => {
+                let error = conflict(
+                    "a row that the session wrote was written by another commit meanwhile",
+                )
+                .with_table(table.into_string());
+                Err(match rowid {
+                    Some(rowid) => error.with_key(vec![Value::Integer(rowid)]),
+                    None => error,
+                })
+            }
+        }
+    }
+
+    /// What belongs to the end of a transaction.
+    fn finish(&self) -> Result<Option<i64>> {
+        if has_deferred_violations(self.connection) {
+            return Err(conflict(
+                "a row that the session refers to is not there any more, or rows refer by now to one that it deleted",
+            ));
+        }
+        // State of the connection: it would reach into the next unit.
+        if are_deferred(self.connection)? {
+            execute(self.connection, "PRAGMA defer_foreign_keys = OFF")?;
+        }
+        number(self.connection, &self.core.watch, &self.recording.tokens)
+    }
+
+    fn conflict(&self, query: &Query, access: Option<&StatementAccess>) -> Error {
+        let what = if query.reads_only {
+            "what the session read is not so any more: run it again from its start"
+        } else {
+            "a statement of the session would have another result by now: run it again from its start"
+        };
+        let mut error = conflict(what).with_statement(query.text.to_string());
+        let tables = access.into_iter().flat_map(|access| {
+            let writes = access.writes.iter().map(|written| &written.table);
+            writes.chain(&access.reads)
+        });
+        let changed = |table: &&Box<str>| self.changed.concern(table);
+        if let Some(table) = tables.clone().find(changed).or(tables.clone().next()) {
+            error = error.with_table(table.to_string());
+        }
+        if let Some(table) = query.entity {
+            error = error.with_table(table).with_key(query.args.clone());
+        }
+        error
+    }
+}
+
+/// Runs a statement as a session did, and sees as much of it.
+pub(in crate::engine) fn run(connection: &Connection, query: &Query) -> Seen {
+    let mut observer = Observer::new();
+    let end = observe(connection, query, &mut observer).unwrap_or_else(|error| match error {
+        rusqlite::Error::SqliteFailure(error, _) => End::Failed(error.extended_code),
+        rusqlite::Error::SqlInputError { error, .. } => End::Failed(error.extended_code),
+        _ => End::Failed(libsqlite3_sys::SQLITE_ERROR),
+    });
+    observer.end(end)
+}
+
+fn observe(
+    connection: &Connection,
+    query: &Query,
+    observer: &mut Observer,
+) -> rusqlite::Result<End> {
+    let mut statement = connection.prepare_cached(&query.text)?;
+    bind(&mut statement, &query.args)?;
+    let columns = statement.column_count();
+    {
+        let mut rows = statement.raw_query();
+        loop {
+            if query.seen.end == End::Partly && observer.rows() == query.seen.rows {
+                return Ok(End::Partly);
+            }
+            let Some(row) = rows.next()? else { break };
+            observer.row(&PresentRow(row), columns);
+        }
+    }
+    if query.reads_only {
+        return Ok(End::Done);
+    }
+    Ok(End::Changed {
+        rows: connection.changes(),
+        rowid: connection.last_insert_rowid(),
+    })
+}
+
+/// As many as there are: what is not bound is NULL, as in sqlx.
+fn bind(statement: &mut CachedStatement<'_>, args: &[Value]) -> rusqlite::Result<()> {
+    for (index, value) in args.iter().enumerate() {
+        statement.raw_bind_parameter(index + 1, Bound(value))?;
+    }
+    Ok(())
+}
+
+fn conflict(what: &'static str) -> Error {
+    Error::new(ErrorKind::Conflict, what)
+}
+
+fn step_conflict(applied: &Applied, step: usize) -> Error {
+    let error =
+        conflict("a row that the session saved is another by now: run it again from its start");
+    let Some(step) = applied.batch.steps.get(step) else {
+        return error;
+    };
+    let error = error.with_statement(step.text.to_string());
+    match &step.expect {
+        Expect::OneRow { table, probe, .. } => {
+            error.with_table(*table).with_key(probe.args.clone())
+        }
+        Expect::Inserted { table } => error.with_table(*table),
+        Expect::Gone { probe } => error.with_key(probe.args.clone()),
+    }
+}
+
+fn held_too_long(limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::CommitTimeout,
+        "the session's statements took longer than commit_hold to be validated, and were stopped: nothing was written",
+    )
+    .with_waited(limit)
+}

@@ -1,0 +1,442 @@
+//! A session that runs beside others: on a snapshot of its own, with nothing written before it commits.
+//!
+//! Its statements run at once on a private connection (see [`crate::engine::ffi::SessionVfs`]), and are recorded with what
+//! was seen of them. To commit, the private view is rolled back, and the recording goes to the writer's queue, where it is
+//! replayed.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+
+use crate::{
+    engine::{
+        Attachment, Submission,
+        apply::{Keys, as_undone, is_long},
+        connection::{PresentRow, bind, execute},
+        core::Core,
+        exchange::Exchange,
+        ffi::{
+            has_deferred_violations,
+            session_vfs::{cache_used, refresh},
+            set_last_insert_rowid,
+        },
+        isolation::Isolation,
+        nested,
+        recording::{Applied, AppliedOutcome, Event, Given, Query, Recording},
+        seen::{End, Observer, Seen},
+        session::lent::LentSession,
+        sessions::Instruments,
+        slot::Label,
+        sqlite_error::from_rusqlite,
+        transaction::turn,
+        unit::{apply_once, in_savepoint},
+    },
+    error::{Error, ErrorKind, Result},
+    sql::{Batch, Cost, NewKey, Read, Receipt, Refusal},
+};
+
+/// See the module's page.
+#[derive(Debug)]
+pub(super) struct Private {
+    pub(super) exchange: Exchange<LentSession>,
+    pub(super) attachment: Option<Attachment>,
+    pub(super) log: Log,
+    /// Savepoints that are open.
+    depth: u32,
+}
+
+/// What was done so far, and how much may be done.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) recording: Recording,
+    pub(super) instruments: Arc<Instruments>,
+    core: Arc<Core>,
+    began: Instant,
+    /// A limit was reached: it can only be rolled back.
+    outgrown: Option<Error>,
+    /// A raw query has begun, and what was seen of it is not noted yet.
+    unrecorded: bool,
+}
+
+/// A savepoint that is open.
+#[derive(Debug)]
+pub(super) struct PrivateSavepoint {
+    depth: u32,
+    tokens: usize,
+}
+
+impl Private {
+    /// Begins a session; nothing if there can be none on this file.
+    pub(super) async fn begin(
+        core: &Arc<Core>,
+        attachment: Option<Attachment>,
+        isolation: Isolation,
+        label: Label,
+    ) -> Result<Option<Self>> {
+        nested::refuse(Arc::as_ptr(core).addr())?;
+        let Some(lent) = core.sessions.lend(core, label).await? else {
+            return Ok(None);
+        };
+        let mut held = LentSession::new(Arc::clone(core), lent);
+        let Some(instruments) = held.instruments() else {
+            return Ok(None);
+        };
+        let is_snapshot = isolation == Isolation::Snapshot;
+        // Before the snapshot is taken: what is committed between the two counts as changed.
+        let since = (core.history).begin(core.vfs.head().foreign(), is_snapshot);
+        let authorizer = Arc::clone(&instruments.authorizer);
+        let mut exchange = Exchange::new(Arc::clone(core), held, authorizer);
+        begin(core, &mut exchange).await?;
+        if is_snapshot {
+            instruments.watch.note_rows();
+        }
+        core.counters.sessions.add(1);
+        Ok(Some(Self {
+            exchange,
+            attachment,
+            log: Log {
+                recording: Recording {
+                    isolation,
+                    events: Vec::new(),
+                    tokens: Vec::new(),
+                    since,
+                    rows: Vec::new(),
+                    cost: Duration::ZERO,
+                    writes: false,
+                    bytes: 0,
+                },
+                instruments,
+                core: Arc::clone(core),
+                began: Instant::now(),
+                outgrown: None,
+                unrecorded: false,
+            },
+            depth: 0,
+        }))
+    }
+
+    pub(super) async fn read<T: Send + 'static>(&mut self, read: Read<T>) -> Result<Vec<T>> {
+        self.log.check()?;
+        let instruments = Arc::clone(&self.log.instruments);
+        let is_small = read.cost == Cost::Small;
+        let collect = move |connection: &Connection| {
+            let began = Instant::now();
+            instruments.record();
+            let (items, seen) = instruments.authorizer.ours(|| collect(connection, &read));
+            let query = Query {
+                text: read.statement.text,
+                args: read.statement.args,
+                given: instruments.given(),
+                reads_only: true,
+                seen,
+                entity: read.entity,
+            };
+            (items, query, began.elapsed(), cache_used(connection))
+        };
+        let (items, query, cost, used) = if is_small {
+            self.exchange.with(collect).await?
+        } else {
+            self.exchange.ready().await?;
+            self.exchange.on_thread(collect).await?
+        };
+        if items.is_err() {
+            self.exchange.notice_end();
+        }
+        self.log.note(Event::Query(query), cost, used)?;
+        items
+    }
+
+    /// Applies a batch inside a savepoint: all of it or nothing, and the session goes on either way.
+    pub(super) async fn apply(&mut self, batch: Batch) -> Result<Receipt, Refusal> {
+        self.log.check()?;
+        let core = Arc::clone(self.exchange.core());
+        let instruments = Arc::clone(&self.log.instruments);
+        let long = is_long(&batch);
+        let apply = move |connection: &Connection| {
+            let began = Instant::now();
+            instruments.record();
+            let (keys, answer) = instruments
+                .authorizer
+                .ours(|| apply(&core, &instruments, connection, &batch));
+            let applied = Applied {
+                given: instruments.given(),
+                outcome: AppliedOutcome::of(&answer),
+                keys,
+                batch,
+            };
+            (answer, applied, began.elapsed(), cache_used(connection))
+        };
+        let (answer, applied, cost, used) = if long {
+            self.exchange.ready().await?;
+            self.exchange.on_thread(apply).await?
+        } else {
+            self.exchange.with(apply).await?
+        };
+        self.exchange.notice_end();
+        self.log.recording.writes = true;
+        if answer.is_ok() {
+            let token = applied.batch.token.clone();
+            self.log.recording.tokens.extend(token);
+        }
+        self.log.note(Event::Batch(Box::new(applied)), cost, used)?;
+        answer
+    }
+
+    pub(super) async fn next_key(&mut self, key: NewKey) -> Result<i64> {
+        self.log.check()?;
+        let core = Arc::clone(self.exchange.core());
+        let instruments = Arc::clone(&self.log.instruments);
+        self.exchange
+            .with(move |connection| {
+                instruments
+                    .authorizer
+                    .ours(|| core.allocator.reserve(connection, &instruments.watch, key))
+            })
+            .await?
+    }
+
+    pub(super) async fn begin_savepoint(&mut self) -> Result<PrivateSavepoint> {
+        self.log.check()?;
+        let depth = self.depth;
+        self.run_ours(format!("SAVEPOINT anabranch_{depth}"))
+            .await?;
+        self.depth += 1;
+        self.log.recording.events.push(Event::Savepoint(depth));
+        Ok(PrivateSavepoint {
+            depth,
+            tokens: self.log.recording.tokens.len(),
+        })
+    }
+
+    pub(super) async fn release(&mut self, savepoint: PrivateSavepoint) -> Result<()> {
+        let depth = savepoint.depth;
+        self.run_ours(format!("RELEASE anabranch_{depth}")).await?;
+        self.depth = depth;
+        self.log.recording.events.push(Event::Release(depth));
+        Ok(())
+    }
+
+    /// Undoes what was done since; the caller has the error that says why.
+    pub(super) async fn undo(&mut self, savepoint: PrivateSavepoint) {
+        let depth = savepoint.depth;
+        let undo = format!("ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}");
+        match self.run_ours(undo).await {
+            Ok(()) => {
+                self.depth = depth;
+                self.log.recording.tokens.truncate(savepoint.tokens);
+                self.log.recording.events.push(Event::Undo(depth));
+            }
+            // Mostly since the transaction is gone as a whole.
+            Err(second) => tracing::debug!(%second, "while undoing a savepoint"),
+        }
+    }
+
+    /// Runs statements of the library's own.
+    async fn run_ours(&mut self, sql: String) -> Result<()> {
+        let authorizer = Arc::clone(self.exchange.authorizer());
+        self.exchange
+            .with(move |connection| {
+                authorizer.ours(|| connection.execute_batch(&sql).map_err(from_rusqlite))
+            })
+            .await?
+    }
+
+    /// Ends the private view, and hands what was done to the writer's queue; nothing if there is nothing to write.
+    pub(super) async fn submit(mut self) -> Result<Option<Submission>> {
+        self.exchange.ready().await?;
+        self.log.check()?;
+        if self.depth > 0 {
+            return Err(Error::new(
+                ErrorKind::TransactionEnded,
+                "a savepoint was dropped before its end: the session was rolled back",
+            ));
+        }
+        let is_broken = has_deferred_violations(self.exchange.connection()?);
+        let core = Arc::clone(self.exchange.core());
+        let Self { log, exchange, .. } = self;
+        let mut recording = log.recording;
+        if recording.isolation == Isolation::Snapshot {
+            recording.rows = log.instruments.watch.take_rows();
+        }
+        // The connection is free for the next session, and pins the log no longer.
+        drop(exchange);
+        if !recording.writes {
+            // It saw one state of the database and left it as it was: it took place at that point.
+            return Ok(None);
+        }
+        if is_broken {
+            return Err(Error::new(
+                ErrorKind::ForeignKey,
+                "at the end of the session a reference points at no row: it was rolled back",
+            ));
+        }
+        Ok(Some(Submission::of_session(core, recording)))
+    }
+
+    pub(super) async fn rollback(mut self) -> Result<()> {
+        self.exchange.settle().await
+    }
+}
+
+impl Log {
+    /// Whether the session may go on.
+    pub(super) fn check(&self) -> Result<()> {
+        if let Some(error) = &self.outgrown {
+            return Err(error.copy());
+        }
+        if self.unrecorded {
+            return Err(Error::new(
+                ErrorKind::TransactionEnded,
+                "a raw query that may write was dropped before its end: the session can only be rolled back",
+            ));
+        }
+        let limit = self.core.options.session_age;
+        if self.began.elapsed() > limit {
+            return Err(outgrown("session_age", "is open for too long"));
+        }
+        Ok(())
+    }
+
+    /// A raw query begins.
+    pub(super) fn begin_raw(&mut self) {
+        self.instruments.record();
+        self.unrecorded = true;
+    }
+
+    /// Notes what was done. `used` is how much memory the connection's pages take.
+    pub(super) fn note(&mut self, event: Event, cost: Duration, used: u64) -> Result<()> {
+        let options = &self.core.options;
+        let recording = &mut self.recording;
+        self.unrecorded = false;
+        recording.bytes += event.bytes();
+        recording.cost += cost;
+        recording.events.push(event);
+        let exceeded = if recording.events.len() > options.session_statements {
+            Some(outgrown("session_statements", "ran too many statements"))
+        } else if recording.bytes + used.saturating_sub(options.cache_size.0)
+            > options.session_memory.0
+        {
+            Some(outgrown("session_memory", "needs too much memory"))
+        } else {
+            None
+        };
+        match exceeded {
+            Some(error) => {
+                self.outgrown = Some(error.copy());
+                Err(error)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Instruments {
+    /// Keeps what the next statement is given.
+    pub(super) fn record(&self) {
+        self.vfs.clock().record();
+        self.draws.record();
+    }
+
+    /// What it was given.
+    pub(super) fn given(&self) -> Given {
+        Given {
+            time: self.vfs.clock().asked(),
+            draws: self.draws.take(),
+        }
+    }
+}
+
+fn outgrown(option: &str, what: &str) -> Error {
+    Error::new(
+        ErrorKind::SessionLimit,
+        format!(
+            "the session {what} (the option {option}): it can only be rolled back; do the work in smaller pieces, or in db.write"
+        ),
+    )
+}
+
+/// Takes the snapshot, and begins the private transaction.
+async fn begin(core: &Arc<Core>, exchange: &mut Exchange<LentSession>) -> Result<()> {
+    let authorizer = Arc::clone(exchange.authorizer());
+    let begin_private =
+        move |connection: &Connection| authorizer.ours(|| begin_private(connection));
+    match exchange.with(begin_private.clone()).await? {
+        Err(error) if error.kind() == ErrorKind::Busy => {}
+        begun => return begun,
+    }
+    // Commits came faster than the snapshot could be taken, or the log is to be recovered: while the writer's slot is
+    // held nobody of this process commits, and the writer's read recovers what there is.
+    core.counters.slow_begins.add(1);
+    let _lease = turn(core, Label::new("the begin of a session")).await?;
+    let timeout = core.options.busy_timeout;
+    let owner = Arc::clone(core);
+    exchange
+        .on_thread(move |connection| {
+            crate::engine::busy::retrying(timeout, || {
+                owner.writer().read()?;
+                begin_private(connection)
+            })
+        })
+        .await?
+}
+
+fn begin_private(connection: &Connection) -> Result<()> {
+    refresh(connection);
+    execute(connection, "BEGIN IMMEDIATE")?;
+    set_last_insert_rowid(connection, 0);
+    Ok(())
+}
+
+/// Runs a read, and sees what its client sees.
+fn collect<T>(connection: &Connection, read: &Read<T>) -> (Result<Vec<T>>, Seen) {
+    let mut observer = Observer::new();
+    let mut items = Vec::new();
+    let mut run = || -> Result<End> {
+        let text = &read.statement.text;
+        let mut statement = connection.prepare_cached(text).map_err(from_rusqlite)?;
+        bind(&mut statement, read.statement.args.iter())?;
+        let columns = statement.column_count();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(from_rusqlite)? {
+            let row = PresentRow(row);
+            observer.row(&row, columns);
+            items.push((read.decode)(&row)?);
+        }
+        Ok(End::Done)
+    };
+    match run() {
+        Ok(end) => (Ok(items), observer.end(end)),
+        Err(error) => {
+            // A row that does not fit was seen as well; SQLite itself did not fail.
+            let end = error.sqlite_code().map_or(End::Partly, End::Failed);
+            let text = read.statement.text.to_string();
+            (Err(error.with_statement(text)), observer.end(end))
+        }
+    }
+}
+
+/// Applies a batch with keys from the allocator.
+fn apply(
+    core: &Core,
+    instruments: &Instruments,
+    connection: &Connection,
+    batch: &Batch,
+) -> (Vec<i64>, Result<Receipt, Refusal>) {
+    let given = batch.keys.iter();
+    let keys: Result<Vec<i64>> = given
+        .map(|key| (core.allocator).reserve(connection, &instruments.watch, *key))
+        .collect();
+    let keys = match keys {
+        Ok(keys) => keys,
+        Err(error) => return (Vec::new(), Err(error.into())),
+    };
+    let answer = in_savepoint(connection, &instruments.watch, || {
+        let retention = core.options.save_token_retention;
+        apply_once(connection, Keys::Given(&keys), batch, retention)
+    })
+    .map_err(|refusal| as_undone(connection, batch, refusal));
+    (keys, answer)
+}

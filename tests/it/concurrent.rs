@@ -1,0 +1,120 @@
+//! Sessions side by side: the story as a whole. What may happen inside of one is in `sessions`.
+
+use anabranch::{engine::Isolation, prelude::*};
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "accounts")]
+struct Account {
+    #[entity(id)]
+    id: i64,
+    owner: String,
+    balance: i64,
+}
+
+fn account(owner: &str, balance: i64) -> Account {
+    Account {
+        id: 0,
+        owner: owner.to_owned(),
+        balance,
+    }
+}
+
+async fn bank() -> Database {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<Account>().await.unwrap();
+    let mut ctx = db.context();
+    ctx.add(account("ada", 10));
+    ctx.add(account("bob", 20));
+    ctx.save_changes().await.unwrap();
+    db
+}
+
+#[tokio::test]
+async fn two_sessions_write_side_by_side_and_both_commit() {
+    let db = bank().await;
+    let mut one = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut two = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    assert!(!one.is_exclusive() && !two.is_exclusive());
+    let mut ctx = one.context();
+    let eve = ctx.add(account("eve", 1));
+    ctx.save_changes().await.unwrap();
+    let first = ctx[eve].id;
+    let mut ctx = two.context();
+    let dan = ctx.add(account("dan", 2));
+    ctx.save_changes().await.unwrap();
+    assert_ne!(ctx[dan].id, first);
+    // Nobody sees it yet, but each its own.
+    assert_eq!(Account::query().count(&db).await.unwrap(), 2);
+    assert_eq!(Account::query().count(&mut *two).await.unwrap(), 3);
+    two.commit().await.unwrap();
+    one.commit().await.unwrap();
+    assert_eq!(Account::query().count(&db).await.unwrap(), 4);
+    assert_eq!(db.statistics().session_alarms, 0);
+}
+
+#[tokio::test]
+async fn a_row_that_was_read_and_changed_elsewhere_is_a_conflict() {
+    let db = bank().await;
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut ctx = s.context();
+    let ada = ctx.find::<Account>(1).await.unwrap().unwrap();
+    ctx[ada].balance += 5;
+    ctx.save_changes().await.unwrap();
+    let mut other = db.context();
+    let same = other.find::<Account>(1).await.unwrap().unwrap();
+    other[same].balance = 100;
+    other.save_changes().await.unwrap();
+    let error = s.commit().await.unwrap_err();
+    assert!(error.is_conflict() && error.is_retryable(), "{error}");
+    assert_eq!(error.table(), Some("accounts"));
+    assert_eq!(error.key(), [anabranch::value::Value::Integer(1)]);
+    assert!(error.statement().is_some());
+    let ada = anabranch::query::find::<Account>(&db, 1).await.unwrap();
+    assert_eq!(ada.unwrap().balance, 100);
+}
+
+#[tokio::test]
+async fn the_closure_is_run_again_until_it_fits() {
+    let db = bank().await;
+    let mut runs = 0;
+    let balance = db
+        .concurrent(async |s| {
+            runs += 1;
+            let mut ctx = s.context();
+            let ada = ctx.find::<Account>(1).await?.unwrap();
+            ctx[ada].balance += 5;
+            ctx.save_changes().await?;
+            let balance = ctx[ada].balance;
+            if runs < 3 {
+                let connection = rusqlite::Connection::open(db.path()).unwrap();
+                let bump = "UPDATE accounts SET balance = balance + 100 WHERE id = 1";
+                connection.execute(bump, []).unwrap();
+            }
+            Ok(balance)
+        })
+        .await
+        .unwrap();
+    assert_eq!((runs, balance), (3, 215));
+}
+
+#[tokio::test]
+async fn raw_sql_and_entities_see_each_other_in_a_session() {
+    let db = bank().await;
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    sqlx::query("UPDATE accounts SET balance = balance + ?2 WHERE id = ?1")
+        .bind(1)
+        .bind(7)
+        .execute(&mut *s)
+        .await
+        .unwrap();
+    let ada = anabranch::query::find::<Account>(&mut *s, 1).await.unwrap();
+    assert_eq!(ada.unwrap().balance, 17);
+    let sum: i64 = sqlx::query_scalar("SELECT sum(balance) FROM accounts")
+        .fetch_one(&mut *s)
+        .await
+        .unwrap();
+    assert_eq!(sum, 37);
+    s.commit().await.unwrap();
+    let ada = anabranch::query::find::<Account>(&db, 1).await.unwrap();
+    assert_eq!(ada.unwrap().balance, 17);
+}
