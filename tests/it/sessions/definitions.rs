@@ -167,10 +167,11 @@ async fn triggers_run_in_the_session_and_again_where_it_is_merged() -> Result {
             ctx.add(note("by a session"));
             ctx.save_changes().await?;
         }
-        assert_eq!(number(&mut *two, "SELECT total FROM audit").await?, 1);
+        let largest = "SELECT max(total) FROM audit";
+        assert_eq!(number(&mut *two, largest).await?, 1);
         one.commit().await?;
         let error = conflict(two).await;
-        assert_eq!(error.statement(), Some("SELECT total FROM audit"));
+        assert_eq!(error.statement(), Some(largest));
 
         // Who did not look at what the trigger wrote has nothing to differ.
         let mut three = session(&db).await;
@@ -199,6 +200,53 @@ async fn a_trigger_that_others_made_meanwhile_runs_where_the_session_is_merged()
     .await;
     s.commit().await?;
     assert_eq!(found_text(&db, "SELECT text FROM audit"), "a");
+    Ok(())
+}
+
+/// What a statement touches was remembered from the replay of a session that dropped a trigger and conflicted: later, the
+/// trigger's rows were not among what the statement had changed, and who had read them was not told.
+#[tokio::test]
+async fn a_definition_that_was_undone_is_not_believed_afterwards() -> Result {
+    let insert = "INSERT INTO note (id, text) VALUES (next_id('note'), 'a')";
+    let audited = "SELECT count(*) FROM audit";
+    for undoes in ["by a conflict", "by a savepoint"] {
+        let db = notes(Mode::Inline).await;
+        execute(&db, "CREATE TABLE elsewhere (a)").await;
+        execute(&db, "CREATE TABLE audit (text)").await;
+        execute(
+            &db,
+            "CREATE TRIGGER audited AFTER INSERT ON note BEGIN INSERT INTO audit VALUES (new.text); END",
+        )
+        .await;
+        let drops = async |s: &mut Session| {
+            run(&mut *s, "DROP TRIGGER audited").await?;
+            run(&mut *s, insert).await
+        };
+        let mut s = session(&db).await;
+        if undoes == "by a savepoint" {
+            s.savepoint(async |s| {
+                drops(s).await?;
+                Err::<(), _>(Error::application("undo"))
+            })
+            .await
+            .unwrap_err();
+            s.commit().await?;
+        } else {
+            drops(&mut s).await?;
+            number(&mut *s, "SELECT count(*) FROM note").await?;
+            execute(&db, "INSERT INTO note (id, text) VALUES (1000, 'b')").await;
+            conflict(s).await;
+        }
+
+        let mut reads = session(&db).await;
+        number(&mut *reads, audited).await?;
+        run(&mut *reads, "INSERT INTO elsewhere VALUES (1)").await?;
+        let mut inserts = session(&db).await;
+        run(&mut *inserts, insert).await?;
+        inserts.commit().await?;
+        let error = conflict(reads).await;
+        assert_eq!(error.statement(), Some(audited), "{undoes}");
+    }
     Ok(())
 }
 

@@ -126,20 +126,20 @@ async fn a_session_on_a_file_that_has_moved_is_told_so() -> Result {
         run(&mut *s, "INSERT INTO note (id, text) VALUES (1, 'lost')").await?;
         let mut at_work = session(&db).await;
         fs::rename(&path, path.with_file_name("aside.db")).unwrap();
-        let error = s.commit().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::FileMoved, "{mode:?}: {error}");
-        // Within the time between two looks a statement may still run; then it is told too.
-        until("an open session is told", async || {
-            match run(&mut *at_work, "INSERT INTO note (text) VALUES ('lost')").await {
-                Ok(_) => false,
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::FileMoved, "{error}");
-                    true
-                }
-            }
+        // Until the library has looked again, which takes a moment.
+        until("a read is told", async || {
+            Note::query().count(&db).await.is_err()
         })
         .await;
+        let error = run(
+            &mut *at_work,
+            "INSERT INTO note (id, text) VALUES (2, 'lost')",
+        )
+        .await;
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::FileMoved);
         drop(at_work);
+        let error = s.commit().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileMoved, "{mode:?}: {error}");
         let error = db.begin_concurrent(Isolation::Serializable).await;
         assert_eq!(error.map(drop).unwrap_err().kind(), ErrorKind::FileMoved);
     }
