@@ -126,6 +126,7 @@
 //! by `find` or `save_changes`, and as well by one that does not wait, such as `add` or `ctx[handle].field = value`.
 
 mod access;
+mod concurrent;
 mod debug_view;
 mod edit;
 mod entry;
@@ -143,7 +144,7 @@ mod sever;
 use std::{fmt, ops::Range};
 
 use crate::{
-    context::save::InFlight,
+    context::{concurrent::Concurrent, save::InFlight},
     engine::{Attachment, Engine, Session, Transaction},
     entity::{CommitSeq, Entity},
     error::{Error, Result},
@@ -182,6 +183,7 @@ enum Source<'t> {
     Engine(Engine),
     Transaction(&'t mut Transaction),
     Session(&'t mut Session),
+    Concurrent(Box<Concurrent>),
 }
 
 /// What a save wrote.
@@ -237,14 +239,16 @@ impl<'t> Context<'t> {
     pub fn transaction(&mut self) -> Option<&mut Transaction> {
         match &mut self.source {
             Source::Transaction(transaction) => Some(transaction),
-            Source::Engine(_) | Source::Session(_) => None,
+            _ => None,
         }
     }
 
-    /// The session to which this context is bound, for queries and statements beside it.
+    /// The session to which this context is bound, for queries and statements beside it; in a
+    /// [concurrent](Context::concurrent) context the one that is open, if any is.
     pub fn session(&mut self) -> Option<&mut Session> {
         match &mut self.source {
             Source::Session(session) => Some(session),
+            Source::Concurrent(concurrent) => concurrent.open_session(),
             Source::Engine(_) | Source::Transaction(_) => None,
         }
     }
@@ -294,6 +298,7 @@ impl<'t> Context<'t> {
             Source::Engine(engine) => engine.read(read).await,
             Source::Transaction(transaction) => (&mut **transaction).read(read).await,
             Source::Session(session) => (&mut **session).read(read).await,
+            Source::Concurrent(concurrent) => concurrent.session().await?.read(read).await,
         }
     }
 }

@@ -72,6 +72,7 @@ pub(crate) use self::{
     fate::{Fate, Witness},
     options::Options,
     save_record::SaveRecord,
+    session::Committing,
     submission::{Outcome, Submission},
 };
 

@@ -54,12 +54,13 @@
 //!
 //! # Features
 //!
-//! None is on unless asked for. Each lets fields have the types of another crate; [`value`] lists all types.
+//! None is on unless asked for. All but one let fields have the types of another crate; [`value`] lists all types.
 //!
 //! | feature | types |
 //! |---|---|
 //! | `bigdecimal` | `BigDecimal`, on a field with `#[entity(scale = 2)]` |
 //! | `jiff` | `Timestamp`, `SignedDuration`, `civil::Date`, `civil::Time`, `civil::DateTime` |
+//! | `recording` | none: for the library's own crash tests, and may change at any time |
 //! | `rust_decimal` | `Decimal`, on a field with `#[entity(scale = 2)]` |
 //! | `time` | `UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime`, `Date`, `Time`, `Duration` |
 
@@ -72,6 +73,9 @@ mod flush;
 pub mod observe;
 pub mod prelude;
 pub mod query;
+#[cfg(feature = "recording")]
+#[doc(hidden)]
+pub mod recording;
 pub mod schema;
 pub mod sql;
 mod tracker;

@@ -6,6 +6,8 @@
     reason = "what does not work here must fail the test"
 )]
 
+mod images;
+
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader},

@@ -274,3 +274,31 @@ async fn nothing_runs_outside_when_a_stream_is_polled_past_its_error() {
         assert_eq!(Note::query().count(&db).await.unwrap(), 1, "{mode:?}");
     }
 }
+
+/// A full-text table keeps a reader open until the transaction ends, and while one is, SQLite does not forget an
+/// interrupt: the statement after one that was refused failed with `Interrupted`.
+#[tokio::test]
+async fn a_refused_statement_beside_a_full_text_table_does_not_interrupt_the_next() {
+    for mode in [Mode::Inline, Mode::Threaded] {
+        let db = notes(mode).await;
+        execute(&db, "CREATE VIRTUAL TABLE docs USING fts5 (body)").await;
+        execute(&db, "INSERT INTO docs (rowid, body) VALUES (1, 'one two')").await;
+        execute(&db, "INSERT INTO note (id, text) VALUES (1, 'taken')").await;
+        for _ in 0..200 {
+            let mut tx = db.begin().await.unwrap();
+            sqlx::query("DELETE FROM docs WHERE rowid = 1")
+                .execute(&mut *tx)
+                .await
+                .unwrap();
+            let refused = sqlx::query("INSERT INTO note (id, text) VALUES (1, 'again')")
+                .execute(&mut *tx)
+                .await;
+            assert_eq!(Error::from(refused.unwrap_err()).kind(), ErrorKind::Unique);
+            sqlx::query("INSERT INTO note (text) VALUES ('beside')")
+                .execute(&mut *tx)
+                .await
+                .unwrap();
+            tx.rollback().await.unwrap();
+        }
+    }
+}

@@ -3,7 +3,8 @@
 //! `peer crash FILE SEED EXECUTION SYNCHRONOUS` saves until it is killed; a line `KEY LINES` for each order says what
 //! was acknowledged. `peer write FILE MILLISECONDS NUMBER` waits for a line, saves for so long, and prints how many
 //! orders and commits it made. `peer tokens FILE COUNT` waits for a line, saves an order with each of so many tokens, and
-//! prints the numbers of those that it was first with. `peer open` opens, makes the tables of, and saves into each file that a line names.
+//! prints the numbers of those that it was first with. `peer units FILE` runs the statements of each line in one transaction, and
+//! prints how many rows each wrote, or that they were refused. `peer open` opens, makes the tables of, and saves into each file that a line names.
 
 use std::{
     error::Error as StdError,
@@ -17,6 +18,7 @@ use anabranch_tests::{
     load::{Line, Order, add_line, add_order, token, write_order},
     random::Random,
 };
+use sqlx::AssertSqlSafe;
 use tokio::task::JoinSet;
 
 type Outcome<T = ()> = Result<T, Box<dyn StdError + Send + Sync>>;
@@ -51,6 +53,7 @@ fn main() -> Outcome {
                 save_for(Path::new(file), lasting, number.parse()?).await
             }
             ["tokens", file, count] => save_with_tokens(Path::new(file), count.parse()?).await,
+            ["units", file] => write_units(Path::new(file)).await,
             ["open"] => open_each().await,
             _ => Err("what is this process to do?".into()),
         }
@@ -157,6 +160,28 @@ async fn save_with_tokens(file: &Path, count: i64) -> Outcome {
         match ctx.save_changes_with(&token(0, serial)).await {
             Ok(_) => say(&serial.to_string())?,
             Err(error) if error.kind() == ErrorKind::AlreadySaved => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    db.close().await?;
+    Ok(())
+}
+
+async fn write_units(file: &Path) -> Outcome {
+    let db = Database::open(file).await?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let written = db.write(async |tx| {
+            let mut changed = Vec::new();
+            for sql in line.split('\t') {
+                let done = sqlx::query(AssertSqlSafe(sql)).execute(&mut *tx).await?;
+                changed.push(done.rows_affected().to_string());
+            }
+            Ok(changed.join(" "))
+        });
+        match written.await {
+            Ok(changed) => say(&changed)?,
+            Err(error) if error.kind() == ErrorKind::Unique => say("refused")?,
             Err(error) => return Err(error.into()),
         }
     }

@@ -28,15 +28,10 @@ impl Random {
         Self(seed)
     }
 
-    /// Starts at the seed in `ANABRANCH_SEED`, else at one of its own, and prints which: a failed test shows it.
+    /// Starts at [`seed`].
     #[must_use]
     pub fn seeded(test: &str) -> Self {
-        let given = std::env::var("ANABRANCH_SEED")
-            .ok()
-            .and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or_else(fresh);
-        eprintln!("{test}: repeat with ANABRANCH_SEED={seed}");
-        Self(seed)
+        Self(seed(test))
     }
 
     /// The next number.
@@ -68,6 +63,17 @@ impl Random {
     pub const fn branch(&mut self) -> Self {
         Self(self.next())
     }
+}
+
+/// The seed in `ANABRANCH_SEED`, else a fresh one; printed, so that a failed test shows it.
+#[must_use]
+pub fn seed(test: &str) -> u64 {
+    let given = std::env::var("ANABRANCH_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(fresh);
+    eprintln!("{test}: repeat with ANABRANCH_SEED={seed}");
+    seed
 }
 
 fn fresh() -> u64 {

@@ -49,10 +49,12 @@ impl Context<'_> {
         self.tracker.detach(handle)
     }
 
-    /// Stops to track all entities; changes that were not saved are gone.
+    /// Stops to track all entities; changes that were not saved are gone. A [concurrent](Context::concurrent) context takes
+    /// another snapshot with its next call.
     pub fn clear(&mut self) {
         self.settle_if_answered();
         self.tracker.clear();
+        self.forget_session();
     }
 
     /// The entity; `None` if the handle is stale or of another context.

@@ -96,6 +96,7 @@ impl Context<'_> {
             Source::Transaction(_) | Source::Session(_) => {
                 "the context is bound to a transaction already: use save_changes"
             }
+            Source::Concurrent(_) => "the context saves as a session of its own: use save_changes",
         };
         Err(Error::new(ErrorKind::Refused, refused))
     }

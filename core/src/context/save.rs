@@ -133,6 +133,9 @@ impl Context<'_> {
     async fn write(&mut self, changes: Changes, token: Option<&SaveToken>) -> Result<Saved> {
         let (mut batch, ledger) = self.plan(changes)?;
         batch.token = token.map(SaveToken::shared);
+        if let Source::Concurrent(_) = self.source {
+            return self.write_concurrent(batch, ledger).await;
+        }
         let outcome = self.submit(batch, ledger).await;
         self.conclude(outcome)
     }
@@ -190,6 +193,8 @@ impl Context<'_> {
                     Err(refusal) => Outcome::Refused(refusal),
                 }
             }
+            // Has a way of its own, see `write_concurrent`.
+            Source::Concurrent(_) => Outcome::Withdrawn,
             Source::Session(session) => {
                 self.in_flight = Some(in_flight(Answer::Transaction));
                 match session.apply(batch).await {
@@ -210,7 +215,7 @@ impl Context<'_> {
     }
 
     /// The answer to the plan in flight, waited for; `None` while its transaction is open, and without a plan.
-    async fn answer(&mut self) -> Option<Outcome> {
+    pub(super) async fn answer(&mut self) -> Option<Outcome> {
         match &mut self.in_flight.as_mut()?.answer {
             Answer::Queued(submission) => Some(submission.outcome().await),
             Answer::Later { witness, receipt } => later::outcome(witness.settled().await, receipt),
@@ -310,7 +315,7 @@ impl Context<'_> {
     }
 
     /// Takes the answer to the plan in flight over into the context.
-    fn conclude(&mut self, outcome: Outcome) -> Result<Saved> {
+    pub(super) fn conclude(&mut self, outcome: Outcome) -> Result<Saved> {
         let Some(InFlight {
             ledger, mut told, ..
         }) = self.in_flight.take()
@@ -319,6 +324,7 @@ impl Context<'_> {
         };
         let error = match outcome {
             Outcome::Committed(receipt) => {
+                self.settle_session();
                 self.supplied = 0..0;
                 self.tracker.accept(&ledger, &receipt);
                 let saved = Saved::of(&ledger, &receipt);

@@ -126,32 +126,32 @@ impl DatabaseBuilder {
     /// How many sessions can be open at a time; further ones wait. Default: 8. Each has a connection and a thread of its
     /// own, made when they are first needed.
     pub const fn sessions(mut self, sessions: usize) -> Self {
-        self.options.sessions = sessions;
+        self.options.sessions.count = sessions;
         self
     }
 
     /// How long a session may be open. Default: one minute. An open session keeps the log from starting anew.
     pub const fn session_age(mut self, age: Duration) -> Self {
-        self.options.session_age = age;
+        self.options.sessions.age = age;
         self
     }
 
     /// How many statements a session may run: they are kept until it commits. Default: 100,000.
     pub const fn session_statements(mut self, statements: usize) -> Self {
-        self.options.session_statements = statements;
+        self.options.sessions.statements = statements;
         self
     }
 
     /// How much memory a session may need for its statements' values and for pages that it changed, beyond
     /// [`cache_size`](DatabaseBuilder::cache_size). Default: 256 MiB. What it changes stays in memory until it commits.
     pub const fn session_memory(mut self, memory: Bytes) -> Self {
-        self.options.session_memory = memory;
+        self.options.sessions.memory = memory;
         self
     }
 
     /// How long the validation of one session may hold the writer when it commits. Default: five seconds.
     pub const fn commit_hold(mut self, limit: Duration) -> Self {
-        self.options.commit_hold = limit;
+        self.options.sessions.commit_hold = limit;
         self
     }
 

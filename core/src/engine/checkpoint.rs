@@ -28,6 +28,10 @@ use crate::{
 
 /// How long a restart waits for readers of the log, with the slot held.
 const READERS: Duration = Duration::from_millis(50);
+/// How long it waits for open sessions, with new ones kept waiting, once the log is this many times as long as it should
+/// be.
+const SESSIONS: Duration = Duration::from_secs(1);
+const MOST_LOGS: u32 = 4;
 
 /// The thread that checkpoints, and its bell.
 #[derive(Debug, Default)]
@@ -243,6 +247,14 @@ fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
         return Ok(());
     }
     core.counters.checkpoints_in_slot.add(1);
+    // Sessions that follow one another would always leave one in the way. Those that are open may end first.
+    let gate = core.sessions.close_gate();
+    let patience = if core.wal_size.frames() > threshold.saturating_mul(MOST_LOGS) {
+        SESSIONS
+    } else {
+        READERS
+    };
+    core.history.wait_until_idle(patience);
     let lease = block_on(turn(core, Label::new("a checkpoint")))?;
     core.look(connection)?;
     connection.busy_timeout(READERS).map_err(from_rusqlite)?;
@@ -257,6 +269,7 @@ fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
         _ => frames + threshold,
     });
     drop(lease);
+    drop(gate);
     match restarted {
         Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
         other => other.map(drop),

@@ -34,6 +34,8 @@ pub(in crate::engine) struct Exchange<H> {
     state: State,
     /// A raw query was begun and did not end well, or not yet.
     unfinished: bool,
+    /// It told of an error: sqlx's worker is done with it.
+    failed: bool,
     authorizer: Arc<Authorizer>,
 }
 
@@ -48,6 +50,8 @@ pub(in crate::engine) struct Raw<'c> {
     pub(in crate::engine) connection: &'c mut SqliteConnection,
     /// To be set to false once the query has ended well.
     pub(in crate::engine) unfinished: &'c mut bool,
+    /// To be set to true if it told of an error.
+    pub(in crate::engine) failed: &'c mut bool,
     pub(in crate::engine) authorizer: Arc<Authorizer>,
 }
 
@@ -58,6 +62,7 @@ impl<H: Holds> Exchange<H> {
             held: Some(held),
             state: State::Open,
             unfinished: false,
+            failed: false,
             authorizer,
         }
     }
@@ -125,10 +130,11 @@ impl<H: Holds> Exchange<H> {
         Ok(())
     }
 
-    /// Waits until sqlx's worker is idle; a query that nobody waits for is stopped.
+    /// Waits until sqlx's worker is idle; a query that nobody waits for is stopped. One that failed is not: there is
+    /// nothing to stop, and while a full-text table has a reader open SQLite does not forget an interrupt.
     pub(in crate::engine) async fn settle(&mut self) -> Result<()> {
         let connection = (self.held.as_mut().and_then(Holds::connection)).ok_or_else(gone)?;
-        let settled = if self.unfinished {
+        let settled = if self.unfinished && !self.failed {
             connection.stop().await
         } else {
             connection.settle().await
@@ -172,9 +178,11 @@ impl<H: Holds> Exchange<H> {
         let connection = (self.held.as_mut().and_then(Holds::connection)).ok_or_else(gone)?;
         // Until it has ended well: it may be dropped at any await, or fail and take the transaction along.
         self.unfinished = true;
+        self.failed = false;
         Ok(Raw {
             connection: connection.sqlx(),
             unfinished: &mut self.unfinished,
+            failed: &mut self.failed,
             authorizer,
         })
     }

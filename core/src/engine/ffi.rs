@@ -46,7 +46,7 @@ mod status;
 mod writer_vfs;
 
 pub(in crate::engine) use self::{
-    callbacks::Hooks,
+    callbacks::{Hooks, PageLimit},
     mixed::MixedConnection,
     plain::PlainConnection,
     status::{

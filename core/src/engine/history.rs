@@ -10,9 +10,10 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use crate::engine::access::StatementAccess;
@@ -21,6 +22,8 @@ use crate::engine::access::StatementAccess;
 #[derive(Debug, Default)]
 pub(in crate::engine) struct History {
     state: Mutex<State>,
+    /// Told when the last session ends.
+    idle: Condvar,
     /// How many sessions are open, to be asked without the lock.
     open: AtomicUsize,
     /// How many of them want to know the rows.
@@ -112,6 +115,14 @@ impl History {
         }
     }
 
+    /// Waits until no session is open, for no longer than this.
+    pub(in crate::engine) fn wait_until_idle(&self, most: Duration) {
+        drop(
+            self.idle
+                .wait_timeout_while(self.lock(), most, |state| !state.begun.is_empty()),
+        );
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,6 +153,9 @@ impl Drop for Since {
             if *sessions == 0 {
                 state.begun.remove(&self.last);
             }
+        }
+        if state.begun.is_empty() {
+            self.history.idle.notify_all();
         }
         let oldest = state.begun.keys().next().copied().unwrap_or(u64::MAX);
         while let Some((number, _)) = state.commits.front()

@@ -4,6 +4,7 @@
 mod authorizer;
 mod clock;
 mod draws;
+mod ear;
 mod head;
 mod progress;
 mod wal_size;
@@ -13,6 +14,7 @@ pub(in crate::engine) use self::{
     authorizer::{Access, Action, Authorizer},
     clock::Clock,
     draws::{Draw, Draws},
+    ear::Ear,
     head::{Head, Header},
     progress::{Progress, Run},
     wal_size::WalSize,

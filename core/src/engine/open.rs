@@ -246,6 +246,7 @@ fn connect(
         watch: Some(Arc::clone(watch)),
         wal_size: Some(Arc::clone(wal_size)),
         progress: Some(Arc::clone(hold)),
+        pages: None,
         authorizer: Some(Arc::clone(&authorizer)),
     };
     // The writer first: it makes the file, and the log's index, which readers only use.

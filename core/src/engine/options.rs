@@ -89,11 +89,7 @@ pub(crate) struct Options {
     pub(crate) page_size: Option<u32>,
     pub(crate) auto_vacuum: AutoVacuum,
     pub(crate) readers: usize,
-    pub(crate) sessions: usize,
-    pub(crate) session_age: Duration,
-    pub(crate) session_statements: usize,
-    pub(crate) session_memory: Bytes,
-    pub(crate) commit_hold: Duration,
+    pub(crate) sessions: SessionOptions,
     pub(crate) execution: Execution,
     pub(crate) save_token_retention: Duration,
     pub(crate) allow_network_file_system: bool,
@@ -115,11 +111,7 @@ impl Default for Options {
             page_size: None,
             auto_vacuum: AutoVacuum::default(),
             readers: 8,
-            sessions: 8,
-            session_age: Duration::from_mins(1),
-            session_statements: 100_000,
-            session_memory: Bytes::mib(256),
-            commit_hold: Duration::from_secs(5),
+            sessions: SessionOptions::default(),
             execution: Execution::default(),
             save_token_retention: Duration::from_hours(24),
             allow_network_file_system: false,
@@ -151,10 +143,6 @@ impl Options {
             auto_vacuum,
             readers,
             sessions,
-            session_age,
-            session_statements,
-            session_memory,
-            commit_hold,
             execution,
             save_token_retention,
             allow_network_file_system,
@@ -182,14 +170,6 @@ impl Options {
             ("page_size", *page_size != other.page_size),
             ("auto_vacuum", *auto_vacuum != other.auto_vacuum),
             ("readers", *readers != other.readers),
-            ("sessions", *sessions != other.sessions),
-            ("session_age", *session_age != other.session_age),
-            (
-                "session_statements",
-                *session_statements != other.session_statements,
-            ),
-            ("session_memory", *session_memory != other.session_memory),
-            ("commit_hold", *commit_hold != other.commit_hold),
             ("execution", *execution != other.execution),
             (
                 "save_token_retention",
@@ -201,13 +181,19 @@ impl Options {
             ),
         ]
         .into_iter()
+        .chain(sessions.differ(&other.sessions))
         .filter_map(|(name, differs)| differs.then_some(name))
         .collect()
     }
 
+    /// How many bytes of pages a session's connection may keep.
+    pub(in crate::engine) const fn most_session_pages(&self) -> u64 {
+        self.cache_size.0.saturating_add(self.sessions.memory.0)
+    }
+
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
-        for (option, is_right, rule) in self.rules() {
+        for (option, is_right, rule) in self.rules().into_iter().chain(self.sessions.rules()) {
             if !is_right {
                 return Err(Error::new(
                     ErrorKind::Options,
@@ -219,7 +205,7 @@ impl Options {
     }
 
     /// The options that have a rule, whether they keep it, and what it is.
-    fn rules(&self) -> [(&'static str, bool, &'static str); 15] {
+    fn rules(&self) -> [(&'static str, bool, &'static str); 10] {
         let millis = i32::MAX.unsigned_abs().into();
         [
             (
@@ -270,35 +256,69 @@ impl Options {
                 "is between 1 and 1,000",
             ),
             (
-                "sessions",
-                (1..=1000).contains(&self.sessions),
-                "is between 1 and 1,000",
-            ),
-            (
-                "session_age",
-                !self.session_age.is_zero() && self.session_age.as_millis() <= millis,
-                "is more than zero and at most 24 days",
-            ),
-            (
-                "session_statements",
-                (1..=MOST_QUEUED).contains(&self.session_statements),
-                "is between 1 and 1,000,000,000",
-            ),
-            (
-                "session_memory",
-                (Bytes::mib(1)..=Bytes::mib(1024 * 1024)).contains(&self.session_memory),
-                "is between 1 MiB and 1 TiB",
-            ),
-            (
-                "commit_hold",
-                !self.commit_hold.is_zero() && self.commit_hold.as_millis() <= millis,
-                "is more than zero and at most 24 days",
-            ),
-            (
                 "save_token_retention",
                 (LEAST_RETENTION..=MOST_RETENTION).contains(&self.save_token_retention),
                 "is between one minute and 3,650 days",
             ),
+        ]
+    }
+}
+
+/// How many sessions there can be, and how large each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionOptions {
+    pub(crate) count: usize,
+    pub(crate) age: Duration,
+    pub(crate) statements: usize,
+    pub(crate) memory: Bytes,
+    pub(crate) commit_hold: Duration,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            count: 8,
+            age: Duration::from_mins(1),
+            statements: 100_000,
+            memory: Bytes::mib(256),
+            commit_hold: Duration::from_secs(5),
+        }
+    }
+}
+
+impl SessionOptions {
+    fn differ(&self, other: &Self) -> [(&'static str, bool); 5] {
+        [
+            ("sessions", self.count != other.count),
+            ("session_age", self.age != other.age),
+            ("session_statements", self.statements != other.statements),
+            ("session_memory", self.memory != other.memory),
+            ("commit_hold", self.commit_hold != other.commit_hold),
+        ]
+    }
+
+    fn rules(&self) -> [(&'static str, bool, &'static str); 5] {
+        let is_time =
+            |time: Duration| !time.is_zero() && time.as_millis() <= i32::MAX.unsigned_abs().into();
+        let time = "is more than zero and at most 24 days";
+        [
+            (
+                "sessions",
+                (1..=1000).contains(&self.count),
+                "is between 1 and 1,000",
+            ),
+            ("session_age", is_time(self.age), time),
+            (
+                "session_statements",
+                (1..=MOST_QUEUED).contains(&self.statements),
+                "is between 1 and 1,000,000,000",
+            ),
+            (
+                "session_memory",
+                (Bytes::mib(1)..=Bytes::mib(1024 * 1024)).contains(&self.memory),
+                "is between 1 MiB and 1 TiB",
+            ),
+            ("commit_hold", is_time(self.commit_hold), time),
         ]
     }
 }

@@ -66,7 +66,7 @@ impl<'a> Replay<'a> {
             others: changed.clone(),
             changed,
             mine: Changes::default(),
-            until: Instant::now() + core.options.commit_hold,
+            until: Instant::now() + core.options.sessions.commit_hold,
         }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Replay<'a> {
         let in_time = Instant::now() < self.until;
         replayed.map_err(|error| {
             if error.kind() == ErrorKind::Interrupted && !in_time {
-                return held_too_long(self.core.options.commit_hold);
+                return held_too_long(self.core.options.sessions.commit_hold);
             }
             error
         })?;
@@ -102,7 +102,7 @@ impl<'a> Replay<'a> {
     fn events(&mut self) -> Result<()> {
         for event in &self.recording.events {
             if Instant::now() > self.until {
-                return Err(held_too_long(self.core.options.commit_hold));
+                return Err(held_too_long(self.core.options.sessions.commit_hold));
             }
             match event {
                 Event::Query(query) => self.query(query)?,
@@ -281,10 +281,10 @@ impl<'a> Replay<'a> {
         };
         let mut error = conflict(what).with_statement(query.text.to_string());
         let tables = access.into_iter().flat_map(|access| {
-            let writes = access.writes.iter().map(|written| &written.table);
-            writes.chain(&access.reads)
+            let writes = access.writes.iter().map(|written| &*written.table);
+            writes.chain(access.reads.iter().map(|table| &**table))
         });
-        let changed = |table: &&Box<str>| self.changed.concern(table);
+        let changed = |table: &&str| self.changed.concern(table);
         if let Some(table) = tables.clone().find(changed).or(tables.clone().next()) {
             error = error.with_table(table.to_string());
         }

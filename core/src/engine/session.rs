@@ -14,7 +14,7 @@ use std::sync::Arc;
 use self::private::{Private, PrivateSavepoint};
 use crate::{
     engine::{
-        Attachment, Outcome,
+        Attachment, Outcome, Submission,
         core::Core,
         isolation::Isolation,
         slot::Label,
@@ -38,7 +38,18 @@ enum Way {
     /// Beside others, on a snapshot; it is validated when it commits.
     Private(Box<Private>),
     /// In the writer's slot, alone: it cannot conflict.
-    Exclusive(Transaction),
+    Exclusive(Box<Transaction>),
+}
+
+/// A session that is about to be committed.
+#[derive(Debug)]
+pub(crate) enum Committing {
+    /// It waits for the writer.
+    Queued(Submission),
+    /// It has the writer.
+    Exclusive(Box<Transaction>),
+    /// It wrote nothing.
+    Nothing,
 }
 
 /// A savepoint that is open.
@@ -72,7 +83,7 @@ impl Session {
     ) -> Result<Self> {
         let transaction = Transaction::begin(core, attachment, label).await?;
         Ok(Self {
-            way: Way::Exclusive(transaction),
+            way: Way::Exclusive(Box::new(transaction)),
         })
     }
 
@@ -173,13 +184,22 @@ impl Session {
     }
 
     pub(in crate::engine) async fn commit(self) -> Result<Option<i64>> {
-        match self.way {
-            Way::Private(private) => match private.submit().await? {
-                Some(mut submission) => number(submission.outcome().await),
-                None => Ok(None),
-            },
-            Way::Exclusive(transaction) => transaction.commit().await,
+        match self.submit().await? {
+            Committing::Queued(mut submission) => number(submission.outcome().await),
+            Committing::Exclusive(transaction) => transaction.commit().await,
+            Committing::Nothing => Ok(None),
         }
+    }
+
+    /// Ends the session but for what its commit waits for.
+    pub(crate) async fn submit(self) -> Result<Committing> {
+        Ok(match self.way {
+            Way::Private(private) => match private.submit().await? {
+                Some(submission) => Committing::Queued(submission),
+                None => Committing::Nothing,
+            },
+            Way::Exclusive(transaction) => Committing::Exclusive(transaction),
+        })
     }
 
     pub(in crate::engine) async fn rollback(self) -> Result<()> {

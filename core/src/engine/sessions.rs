@@ -6,6 +6,7 @@ use std::{
 };
 
 use rusqlite::Connection;
+use tokio::sync::watch;
 
 use crate::{
     engine::{
@@ -13,7 +14,7 @@ use crate::{
         core::Core,
         dual::{self, Particulars},
         ffi::{
-            Hooks, MixedConnection,
+            Hooks, MixedConnection, PageLimit,
             session_vfs::{SessionVfs, guard, supports_sessions},
         },
         hooks::{Authorizer, Draws, Watch},
@@ -30,6 +31,18 @@ pub(in crate::engine) struct Sessions {
     pub(in crate::engine) pool: Arc<Pool<Place>>,
     /// Why there can be none, once that was found.
     unsupported: OnceLock<String>,
+    /// Whether new sessions wait, so that the log can start anew.
+    gate: watch::Sender<bool>,
+}
+
+/// Keeps new sessions waiting until it is dropped.
+#[derive(Debug)]
+pub(in crate::engine) struct ClosedGate<'a>(&'a watch::Sender<bool>);
+
+impl Drop for ClosedGate<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
 }
 
 /// A place for a session; its connection is made at the first use.
@@ -67,14 +80,32 @@ pub(in crate::engine) struct Instruments {
     pub(in crate::engine) authorizer: Arc<Authorizer>,
     pub(in crate::engine) watch: Arc<Watch>,
     pub(in crate::engine) draws: Arc<Draws>,
+    pub(in crate::engine) pages: Arc<PageLimit>,
 }
 
 impl Sessions {
     pub(in crate::engine) fn new(options: &Options) -> Self {
-        let places = (0..options.sessions).map(|_| Place::default()).collect();
+        let places = (0..options.sessions.count)
+            .map(|_| Place::default())
+            .collect();
         Self {
             pool: Arc::new(Pool::new(places, options.queue_timeout)),
             unsupported: OnceLock::new(),
+            gate: watch::Sender::new(false),
+        }
+    }
+
+    /// Keeps new sessions waiting. Where one follows the other without a gap, the log could never start anew.
+    pub(in crate::engine) fn close_gate(&self) -> ClosedGate<'_> {
+        self.gate.send_replace(true);
+        ClosedGate(&self.gate)
+    }
+
+    /// Waits while the gate is closed.
+    pub(in crate::engine) async fn pass_gate(&self) {
+        if *self.gate.borrow() {
+            // An error would say that the database is gone, which is found soon enough.
+            drop(self.gate.subscribe().wait_for(|closed| !closed).await);
         }
     }
 
@@ -113,10 +144,12 @@ impl Sessions {
             authorizer: Arc::new(Authorizer::of_session()),
             watch: Arc::default(),
             draws: Arc::default(),
+            pages: Arc::new(PageLimit::new(core.options.most_session_pages())),
         });
         let hooks = Hooks {
             watch: Some(Arc::clone(&instruments.watch)),
             authorizer: Some(Arc::clone(&instruments.authorizer)),
+            pages: Some(Arc::clone(&instruments.pages)),
             ..Hooks::default()
         };
         let particulars = Particulars {

@@ -30,6 +30,8 @@ use crate::{
 pub(crate) struct Submission {
     core: Arc<Core>,
     stage: Stage,
+    /// What a session's save was told already; the commit number comes with the answer.
+    applied: Receipt,
 }
 
 #[derive(Debug)]
@@ -58,6 +60,7 @@ impl Submission {
         Self {
             core,
             stage: Stage::New(Work::Save(batch)),
+            applied: Receipt::default(),
         }
     }
 
@@ -66,7 +69,15 @@ impl Submission {
         Self {
             core,
             stage: Stage::New(Work::Session(Box::new(recording))),
+            applied: Receipt::default(),
         }
+    }
+
+    /// Answers with this receipt, and the commit number.
+    #[must_use]
+    pub(crate) fn completing(mut self, applied: Receipt) -> Self {
+        self.applied = applied;
+        self
     }
 
     /// Waits for the answer; to be called until it answered once.
@@ -78,17 +89,34 @@ impl Submission {
     pub(crate) async fn outcome(&mut self) -> Outcome {
         let waiting = WithdrawOnDrop(self);
         let outcome = waiting.0.run().await;
+        let outcome = waiting.0.completed(outcome);
         std::mem::forget(waiting);
         outcome
     }
 
     /// The answer, if it is there already.
     pub(crate) fn try_outcome(&mut self) -> Option<Outcome> {
-        match &self.stage {
+        let outcome = match &self.stage {
             Stage::New(_) | Stage::Withdrawn => Some(Outcome::Withdrawn),
             Stage::Queued(ticket) => ticket
                 .try_answer()
                 .map(|answer| outcome_of(&self.core, answer)),
+        };
+        outcome.map(|outcome| self.completed(outcome))
+    }
+
+    /// A session's save was answered but for its commit number.
+    fn completed(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Committed(receipt)
+                if receipt.keys.is_empty() && receipt.computed.is_empty() =>
+            {
+                Outcome::Committed(Receipt {
+                    commit_seq: receipt.commit_seq,
+                    ..std::mem::take(&mut self.applied)
+                })
+            }
+            outcome => outcome,
         }
     }
 

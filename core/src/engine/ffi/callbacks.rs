@@ -3,7 +3,10 @@
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
     ptr::null_mut,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicPtr, Ordering},
+    },
 };
 
 use libsqlite3_sys as sqlite;
@@ -22,8 +25,35 @@ pub(in crate::engine) struct Hooks {
     pub(in crate::engine) wal_size: Option<Arc<WalSize>>,
     /// Asked now and then whether to go on.
     pub(in crate::engine) progress: Option<Arc<Progress>>,
+    /// Asked now and then, in place of `progress`, whether the pages in memory are too many.
+    pub(in crate::engine) pages: Option<Arc<PageLimit>>,
     /// Asked what a statement may do.
     pub(in crate::engine) authorizer: Option<Arc<Authorizer>>,
+}
+
+/// Stops a statement of a session that changes more pages than may be kept in memory.
+#[derive(Debug)]
+pub(in crate::engine) struct PageLimit {
+    /// In bytes.
+    limit: u64,
+    exceeded: AtomicBool,
+    /// Of the connection that asks; used by its callback alone.
+    db: AtomicPtr<sqlite::sqlite3>,
+}
+
+impl PageLimit {
+    pub(in crate::engine) fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            exceeded: AtomicBool::new(false),
+            db: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    /// Whether a statement was stopped since this was asked.
+    pub(in crate::engine) fn take_exceeded(&self) -> bool {
+        self.exceeded.swap(false, Ordering::Relaxed)
+    }
 }
 
 impl Hooks {
@@ -48,6 +78,15 @@ impl Hooks {
                     Progress::STEPS,
                     Some(shall_stop),
                     context(progress),
+                );
+            }
+            if let Some(pages) = &self.pages {
+                pages.db.store(db, Ordering::Relaxed);
+                sqlite::sqlite3_progress_handler(
+                    db,
+                    Progress::STEPS,
+                    Some(outgrows),
+                    context(pages),
                 );
             }
             if let Some(authorizer) = &self.authorizer {
@@ -112,6 +151,40 @@ unsafe extern "C" fn shall_stop(progress: *mut c_void) -> c_int {
         unsafe { &*progress.cast::<Progress>() }.shall_stop()
     });
     c_int::from(stop)
+}
+
+unsafe extern "C" fn outgrows(pages: *mut c_void) -> c_int {
+    let stop = guarded(true, || {
+        // SAFETY: invariant 2; the handler was registered with a pointer to a `PageLimit`.
+        let pages = unsafe { &*pages.cast::<PageLimit>() };
+        // SAFETY: invariant 1: the connection runs a statement on this thread, which asks.
+        let used = unsafe { pages_in_memory(pages.db.load(Ordering::Relaxed)) };
+        if used > pages.limit {
+            pages.exceeded.store(true, Ordering::Relaxed);
+        }
+        used > pages.limit
+    });
+    c_int::from(stop)
+}
+
+/// How many bytes of pages a connection keeps.
+///
+/// # Safety
+///
+/// `db` is open and not in use by another thread (invariant 1).
+pub(super) unsafe fn pages_in_memory(db: *mut sqlite::sqlite3) -> u64 {
+    let (mut current, mut highest) = (0, 0);
+    // SAFETY: invariant 1, as this function's contract says; SQLite writes two ints.
+    unsafe {
+        sqlite::sqlite3_db_status(
+            db,
+            sqlite::SQLITE_DBSTATUS_CACHE_USED,
+            &raw mut current,
+            &raw mut highest,
+            0,
+        );
+    }
+    u64::try_from(current).unwrap_or_default()
 }
 
 unsafe extern "C" fn may(

@@ -99,7 +99,9 @@ impl MixedConnection {
     /// The same, and stops the statement that sqlx's worker may be running.
     ///
     /// It is interrupted again and again: to SQLite an interrupt means nothing if no statement runs, and one that was
-    /// sent to the worker just before may begin after it, and then run for as long as it likes, with the slot held.
+    /// sent to the worker just before may begin after it, and then run for as long as it likes, with the slot held. A
+    /// worker that is idle, or as good as that, is not interrupted: while a full-text table has a reader open, until the
+    /// transaction ends, SQLite does not forget an interrupt, and not even a ROLLBACK would run.
     ///
     /// Cancel safe: it stays unsettled when dropped.
     pub(in crate::engine) async fn stop(&mut self) -> Result<(), sqlx::Error> {
@@ -115,13 +117,13 @@ impl MixedConnection {
             return Ok(());
         }
         loop {
-            // SAFETY: invariant 1: the connection is open, and interrupting is allowed from anywhere.
-            unsafe { sqlite::sqlite3_interrupt(handle.0) };
             let again = pin!(timer::sleep_until(Instant::now() + INTERRUPT_AGAIN));
             if let Either::Left((pinged, _)) = select(idle.as_mut(), again).await {
                 pinged?;
                 break;
             }
+            // SAFETY: invariant 1: the connection is open, and interrupting is allowed from anywhere.
+            unsafe { sqlite::sqlite3_interrupt(handle.0) };
         }
         self.settled = true;
         Ok(())

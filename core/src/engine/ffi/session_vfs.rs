@@ -1,14 +1,59 @@
-//! A VFS through which a connection of stock SQLite runs a whole write transaction privately, on one snapshot of the
+//! The VFS of sessions: a connection of stock SQLite runs a whole write transaction privately, on one snapshot of the
 //! log, and then throws it away.
-#![cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "sessions of the engine are built on it next"
-    )
-)]
-
+//!
+//! # How it works
+//!
+//! SQLite keeps the pages that a transaction changes in the connection's cache until COMMIT, or until the cache spills.
+//! So a transaction that never spills and ends with ROLLBACK writes nothing. Two things alone keep a second connection
+//! from running one at the same time: the write lock, and the check that nobody has committed since the snapshot was
+//! taken (`sqlite3WalBeginWriteTransaction`). This VFS stands between SQLite and its own one. It grants the write lock
+//! without taking it, and gives SQLite a private copy of region 0 of the wal-index, whose header stays that of the
+//! snapshot. Read locks and read marks are real: to everybody else a session is a reader.
+//!
+//! ```text
+//!   refresh ──▶ BEGIN, first read ─────────────────────────────▶ writes ───────────▶ ROLLBACK
+//!   headers     walIndexTryHdr: reads the private header         write lock: faked   write lock: nothing
+//!   taken over  a mark is set: published before its unlock       header: the same    read lock: unlocked
+//!               read lock: taken, *then* all is taken over
+//!               SQLite compares: the same, or it tries again
+//! ```
+//!
+//! Between the lock on a read slot and its unlock the private region does not change, whatever others commit. With
+//! the lock held nobody overwrites a frame of the snapshot, nor moves a later one into the file.
+//!
+//! # The rules
+//!
+//! Granting the write lock alone would destroy what others commit: a rollback copies the present header, and clears
+//! from the *shared* index what lies past it (`sqlite3WalUndo`, `walCleanupHash`), under the feet of a writer. All of
+//! these are needed; code that keeps one cites it. `tests/ablations.rs` takes B, C, D and E out, and sees what breaks.
+//!
+//! | rule | SQLite | is answered | why |
+//! |---|---|---|---|
+//! | A | maps region 0, keeps the address | a private copy, at one address as long as the file is open; a region 0 that is not there is BUSY, and none is made longer | the header must not move under a transaction; a session that initialised the index would do it for all |
+//! | B | looks at the header, locks a read slot, looks again | before a BEGIN the headers are taken over; after the lock all is: the frames' index and the marks first, then the header, twice if need be. At no other time. At the fifth miss within one BEGIN: PROTOCOL | the second look must see the present, and moved frames not newer than the header; SQLite's own tries sleep, for ten seconds in all |
+//! | C | sets a read mark under an exclusive lock on its slot | before the unlock the mark is written to the real region | who moves the log looks for marks there |
+//! | D | locks for writing | with a read lock: granted, not taken. Without: the headers are taken over, then BUSY | without one it means to recover the index, or waits for its turn in a build with blocking locks |
+//! | E | locks several slots at once | READONLY | it means to begin the log anew, or to recover; after BUSY `walRestartLog` lets go of the read lock |
+//! | D, E | unlocks | passed on only if it was granted | unix clears all slots of the call, also of other connections |
+//! | F | locks for checkpoint or recovery; one read slot, exclusively | BUSY; passed on, outside of private transactions | a session moves nothing, and sets a mark only at its begin |
+//! | G | locks the database above SHARED | BUSY | hot journals, `journal_mode`, `locking_mode`, the checkpoint of the last connection |
+//! | H | writes, truncates | READONLY, and [`alarms`] counts | cannot happen while the others hold |
+//! | H | deletes, creates, removes the wal-index, prepares for writing | refused, left out, or not passed on | |
+//! | I | commits, spills, checkpoints when it closes | [`guard`]; the engine adds `cache_spill = OFF` (in autocommit), an authorizer, a cap on pages, and no shared cache, of which a VFS is not told | a COMMIT that wrote something always fails |
+//! | J | asks for a barrier | passed on | |
+//! | K | | nothing here opens the database or the `-shm` but SQLite | closing a descriptor drops the locks of the process |
+//!
+//! A session cannot make or mend a wal-index: the writer of the process opens first, reads, and stays open. If BEGIN
+//! answers BUSY, BUSY_RECOVERY or PROTOCOL, the writer reads once, and the session takes its snapshot while it holds
+//! the writer's slot, where nobody of this process commits.
+//!
+//! Regions 1 and up are the real ones: of frames up to the snapshot's last they do not change under the read lock, and
+//! nothing of a session writes to them. The refresh before BEGIN leaves the index of region 0 out, for the one after the
+//! lock takes it; and who reads from slot 0 looks at no frame. The layout is that of version 3007000 of the wal-index,
+//! the same from SQLite 3.45 to 3.54 ([`supports_sessions`]).
+//!
+//! All that a connection does runs on one thread at a time, and so do its file's methods. A [`SessionVfs`] serves one
+//! connection, because SQLite asks a VFS, not a file, for the time: each has a [`Clock`].
 #[cfg(test)]
 mod ablation;
 mod control;

@@ -77,6 +77,7 @@ impl Private {
         label: Label,
     ) -> Result<Option<Self>> {
         nested::refuse(Arc::as_ptr(core).addr())?;
+        core.sessions.pass_gate().await;
         let Some(lent) = core.sessions.lend(core, label).await? else {
             return Ok(None);
         };
@@ -293,7 +294,7 @@ impl Log {
                 "a raw query that may write was dropped before its end: the session can only be rolled back",
             ));
         }
-        let limit = self.core.options.session_age;
+        let limit = self.core.options.sessions.age;
         if self.began.elapsed() > limit {
             return Err(outgrown("session_age", "is open for too long"));
         }
@@ -314,12 +315,14 @@ impl Log {
         recording.bytes += event.bytes();
         recording.cost += cost;
         recording.events.push(event);
-        let exceeded = if recording.events.len() > options.session_statements {
+        let exceeded = if self.instruments.pages.take_exceeded() {
+            Some(too_much_memory())
+        } else if recording.events.len() > options.sessions.statements {
             Some(outgrown("session_statements", "ran too many statements"))
         } else if recording.bytes + used.saturating_sub(options.cache_size.0)
-            > options.session_memory.0
+            > options.sessions.memory.0
         {
-            Some(outgrown("session_memory", "needs too much memory"))
+            Some(too_much_memory())
         } else {
             None
         };
@@ -347,6 +350,10 @@ impl Instruments {
             draws: self.draws.take(),
         }
     }
+}
+
+fn too_much_memory() -> Error {
+    outgrown("session_memory", "needs too much memory")
 }
 
 fn outgrown(option: &str, what: &str) -> Error {

@@ -26,7 +26,7 @@ impl<'c> Executor<'c> for &'c mut Session {
     {
         match &mut self.way {
             Way::Private(private) => private.steps(query),
-            Way::Exclusive(transaction) => Executor::fetch_many(transaction, query),
+            Way::Exclusive(transaction) => Executor::fetch_many(&mut **transaction, query),
         }
     }
 
@@ -40,7 +40,7 @@ impl<'c> Executor<'c> for &'c mut Session {
     {
         match &mut self.way {
             Way::Private(private) => Box::pin(private.first(query)),
-            Way::Exclusive(transaction) => Executor::fetch_optional(transaction, query),
+            Way::Exclusive(transaction) => Executor::fetch_optional(&mut **transaction, query),
         }
     }
 
@@ -67,7 +67,7 @@ impl<'c> Executor<'c> for &'c mut Session {
     {
         match &mut self.way {
             Way::Private(private) => Box::pin(private.describe(sql)),
-            Way::Exclusive(transaction) => Executor::describe(transaction, sql),
+            Way::Exclusive(transaction) => Executor::describe(&mut **transaction, sql),
         }
     }
 }

@@ -77,6 +77,7 @@ impl Private {
             Ok::<_, sqlx::Error>(Steps {
                 steps: raw.connection.fetch_many((sql, arguments)),
                 unfinished: raw.unfinished,
+                failed: raw.failed,
                 authorizer: raw.authorizer,
                 log,
                 record: Some(record),
@@ -116,6 +117,7 @@ impl Private {
             },
         };
         *raw.unfinished = row.is_err();
+        *raw.failed = row.is_err();
         log.end(record, end)?;
         row.map_err(|error| explain(error, &raw.authorizer))
     }
@@ -129,6 +131,7 @@ impl Private {
         let raw = self.exchange.raw().await.map_err(to_sqlx)?;
         let prepared = raw.connection.prepare_with(sql, parameters).await;
         *raw.unfinished = prepared.is_err();
+        *raw.failed = prepared.is_err();
         prepared.map_err(|error| explain(error, &raw.authorizer))
     }
 
@@ -137,6 +140,7 @@ impl Private {
         let raw = self.exchange.raw().await.map_err(to_sqlx)?;
         let described = raw.connection.describe(sql).await;
         *raw.unfinished = described.is_err();
+        *raw.failed = described.is_err();
         described.map_err(|error| explain(error, &raw.authorizer))
     }
 
@@ -336,6 +340,7 @@ impl Log {
 struct Steps<'e> {
     steps: BoxStream<'e, Step>,
     unfinished: &'e mut bool,
+    failed: &'e mut bool,
     authorizer: Arc<Authorizer>,
     log: &'e mut Log,
     /// Taken out when it has ended.
@@ -385,6 +390,7 @@ impl stream::Stream for Steps<'_> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Step>> {
         let step = std::task::ready!(self.steps.poll_next_unpin(context));
+        *self.failed |= matches!(step, Some(Err(_)));
         if let Err(error) = self.note(step.as_ref()) {
             return Poll::Ready(Some(Err(error)));
         }

@@ -165,6 +165,7 @@ async fn connect(core: &Core) -> Result<MixedConnection> {
         watch: Some(Arc::clone(&core.watch)),
         wal_size: Some(Arc::clone(&core.wal_size)),
         progress: None,
+        pages: None,
         authorizer: Some(Arc::clone(&core.authorizer)),
     };
     let particulars = Particulars {

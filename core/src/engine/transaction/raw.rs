@@ -48,7 +48,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
             Ok::<_, sqlx::Error>(Steps {
                 steps: raw.connection.fetch_many(query),
                 unfinished: raw.unfinished,
-                failed: false,
+                failed: raw.failed,
                 authorizer: raw.authorizer,
             })
         };
@@ -69,7 +69,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
                 .connection
                 .fetch_optional(query)
                 .await
-                .map_err(|error| explain(error, &raw.authorizer))?;
+                .map_err(|error| failed(error, raw.failed, &raw.authorizer))?;
             *raw.unfinished = false;
             Ok(row)
         })
@@ -90,7 +90,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
                 .connection
                 .prepare_with(sql, &parameters)
                 .await
-                .map_err(|error| explain(error, &raw.authorizer))?;
+                .map_err(|error| failed(error, raw.failed, &raw.authorizer))?;
             *raw.unfinished = false;
             Ok(statement)
         })
@@ -106,7 +106,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
                 .connection
                 .describe(sql)
                 .await
-                .map_err(|error| explain(error, &raw.authorizer))?;
+                .map_err(|error| failed(error, raw.failed, &raw.authorizer))?;
             *raw.unfinished = false;
             Ok(described)
         })
@@ -118,7 +118,7 @@ struct Steps<'e> {
     steps: BoxStream<'e, Step>,
     unfinished: &'e mut bool,
     /// A step failed: the stream ends all the same, and what it left of the transaction is to be asked.
-    failed: bool,
+    failed: &'e mut bool,
     authorizer: Arc<Authorizer>,
 }
 
@@ -128,12 +128,18 @@ impl stream::Stream for Steps<'_> {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Step>> {
         let step = std::task::ready!(self.steps.poll_next_unpin(context));
         match &step {
-            None if !self.failed => *self.unfinished = false,
-            Some(Err(_)) => self.failed = true,
+            None if !*self.failed => *self.unfinished = false,
+            Some(Err(_)) => *self.failed = true,
             _ => {}
         }
         Poll::Ready(step.map(|step| step.map_err(|error| explain(error, &self.authorizer))))
     }
+}
+
+/// The error of a query that is over with it.
+fn failed(error: sqlx::Error, failed: &mut bool, authorizer: &Authorizer) -> sqlx::Error {
+    *failed = true;
+    explain(error, authorizer)
 }
 
 /// Says why a statement was denied, where SQLite only says "not authorized".

@@ -40,6 +40,10 @@ impl Without {
     pub(super) fn has(self, rule: Rule) -> bool {
         self.0 & rule as u8 != 0
     }
+
+    pub(super) fn skips_sleep(self) -> bool {
+        self.has(Rule::E) || self.has(Rule::EGrant)
+    }
 }
 
 impl Shm {
@@ -71,5 +75,28 @@ impl Shm {
             return Some(sqlite::SQLITE_OK);
         }
         None
+    }
+}
+
+/// What tests look at, and do to the real wal-index.
+impl Shm {
+    /// The last frame of the snapshot.
+    pub(super) fn snapshot(&self) -> u32 {
+        self.regions().unwrap().0.first_header()[4]
+    }
+
+    /// Up to which frame the log was moved.
+    pub(super) fn backfilled(&self) -> u32 {
+        self.regions().unwrap().1.backfilled()
+    }
+
+    /// Makes the two copies of the real header differ.
+    pub(super) fn tear(&self, difference: u32) {
+        self.regions().unwrap().1.tear(difference);
+    }
+
+    /// Whether the read lock on this slot is held.
+    pub(super) fn reads_slot(&self, slot: u16) -> bool {
+        self.held & 1 << (3 + slot) != 0
     }
 }

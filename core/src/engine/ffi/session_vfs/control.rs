@@ -67,13 +67,13 @@ pub(super) fn version(connection: &Connection) -> Option<Option<u32>> {
     unsafe { ask(connection, VERSION) }
 }
 
-/// The file of a connection, to look into.
+/// Looks into the file of a connection.
 #[cfg(test)]
-pub(super) fn file(connection: &Connection) -> Option<&SessionFile> {
+pub(super) fn look<T>(connection: &Connection, look: impl FnOnce(&SessionFile) -> T) -> Option<T> {
     // SAFETY: invariant 12.
     let file = unsafe { ask::<*const SessionFile>(connection, FILE) }?;
-    // SAFETY: invariant 8: the file is open for as long as the connection, which is borrowed.
-    Some(unsafe { &*file })
+    // SAFETY: invariant 8: the file is open for as long as the connection, which is borrowed; no method runs meanwhile.
+    Some(look(unsafe { &*file }))
 }
 
 /// # Safety

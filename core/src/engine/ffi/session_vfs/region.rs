@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// How many bytes a region has.
 pub(super) const BYTES: usize = 32 * 1024;
-/// The version of the wal-index whose layout this is; the same from SQLite 3.7.0 to 3.54.
+/// The version of the wal-index whose layout this is; the same from SQLite 3.45 to 3.54 at least.
 pub(super) const VERSION: u32 = 3_007_000;
 /// How many read marks there are, with that of slot 0, which is not used.
 const MARKS: usize = 5;

@@ -78,7 +78,7 @@ pub(super) struct Shm {
     /// Region 0 as everybody has it.
     real: Option<RealRegion>,
     /// The locks that the real file gave, a bit a slot.
-    held: u16,
+    pub(super) held: u16,
     /// SQLite believes to hold the write lock (rule D).
     pub(super) is_writing: bool,
     /// How often in this BEGIN the present had moved on between SQLite's look and its lock.
@@ -285,7 +285,7 @@ impl Shm {
         sqlite::SQLITE_PROTOCOL
     }
 
-    fn regions(&self) -> Option<(&Region, &Region)> {
+    pub(super) fn regions(&self) -> Option<(&Region, &Region)> {
         Some((self.private.as_ref()?.get(), self.real.as_ref()?.get()))
     }
 
@@ -311,6 +311,10 @@ impl Shm {
         let Some((private, real)) = self.regions() else {
             return false;
         };
+        #[cfg(test)]
+        if self.without.has(Rule::B) || self.without.has(Rule::BAtLock) {
+            private.take_index(real);
+        }
         self.take_marks(private, real);
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
         let Some(header) = real.header() else {

@@ -1,5 +1,10 @@
 //! Sessions on real files, beside real writers.
 
+mod ablations;
+mod begin;
+mod refusals;
+mod stress;
+
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -125,8 +130,9 @@ impl Session {
         self.vfs.alarms.load(Ordering::Relaxed)
     }
 
-    fn shm(&self) -> &Shm {
-        &control::file(&self.connection).unwrap().shm
+    /// Looks into the session's wal-index.
+    fn look<T>(&self, look: impl FnOnce(&Shm) -> T) -> T {
+        control::look(&self.connection, |file| look(&file.shm)).unwrap()
     }
 }
 
@@ -145,6 +151,17 @@ fn code(result: rusqlite::Result<impl Sized>) -> i32 {
         .err()
         .and_then(|error| error.sqlite_error().map(|error| error.extended_code))
         .unwrap_or(0)
+}
+
+/// How long a test runs that has no end of its own: in its long form as long as `SECS` says.
+fn seconds(short: u64) -> u64 {
+    if std::env::var("ANABRANCH_LONG").as_deref() != Ok("1") {
+        return short;
+    }
+    let wanted = std::env::var("SECS")
+        .ok()
+        .and_then(|secs| secs.parse().ok());
+    wanted.unwrap_or(60)
 }
 
 /// Runs one of these tests in a process of its own, with a word to tell it so.

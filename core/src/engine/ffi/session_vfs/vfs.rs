@@ -173,10 +173,6 @@ unsafe extern "C" fn x_open(
         }
         // SAFETY: invariant 9: whatever becomes of it, SQLite looks for methods to close it with.
         unsafe { (*file).pMethods = null() };
-        // Rule I: pages that are shared could be committed by another connection.
-        if flags & sqlite::SQLITE_OPEN_SHAREDCACHE != 0 {
-            return sqlite::SQLITE_CANTOPEN;
-        }
         // SAFETY: invariant 8.
         let real = unsafe { SessionFile::behind(file) };
         // Rule H: a session does not make a file either.
@@ -250,9 +246,20 @@ forwarded! {
     x_dl_sym => xDlSym(library: *mut c_void, name: *const c_char) -> Symbol, or None;
     x_dl_close => xDlClose(library: *mut c_void) -> (), or ();
     x_randomness => xRandomness(length: c_int, out: *mut c_char) -> c_int, or 0;
-    x_sleep => xSleep(microseconds: c_int) -> c_int, or 0;
+    real_sleep => xSleep(microseconds: c_int) -> c_int, or 0;
     x_get_last_error => xGetLastError(length: c_int, out: *mut c_char) -> c_int, or 0;
     real_time => xCurrentTimeInt64(out: *mut i64) -> c_int, or sqlite::SQLITE_ERROR;
+}
+
+unsafe extern "C" fn x_sleep(vfs: *mut sqlite::sqlite3_vfs, microseconds: c_int) -> c_int {
+    // Without rule E SQLite would sleep for ten seconds.
+    #[cfg(test)]
+    // SAFETY: invariant 7.
+    if unsafe { ours(vfs) }.without().skips_sleep() {
+        return microseconds;
+    }
+    // SAFETY: invariant 7.
+    unsafe { real_sleep(vfs, microseconds) }
 }
 
 /// The time in milliseconds of the Julian day, as the clock has it.

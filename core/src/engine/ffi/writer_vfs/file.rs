@@ -1,7 +1,7 @@
 //! The files of the VFS: the real one, which an entry of ours stands before.
 
 use std::{
-    ffi::{c_int, c_void},
+    ffi::{CStr, c_int, c_void},
     ptr::{null, null_mut},
     sync::atomic::Ordering,
 };
@@ -10,7 +10,7 @@ use libsqlite3_sys as sqlite;
 
 use crate::engine::{
     ffi::{guarded, writer_vfs::WriterSlot},
-    hooks::Header,
+    hooks::{Ear, Header},
 };
 
 /// The slot of the lock WRITE.
@@ -21,6 +21,7 @@ const WRITE: c_int = 0;
 struct WriterFile {
     base: sqlite::sqlite3_file,
     slot: &'static WriterSlot,
+    ear: Ear,
     /// Region 0 of the shared memory, once SQLite has asked for it.
     index: *mut c_void,
     /// It holds WRITE.
@@ -33,11 +34,12 @@ struct WriterFile {
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
-    reason = "some forty bytes"
+    reason = "some sixty bytes"
 )]
 pub(super) const ROOM: c_int = size_of::<WriterFile>() as c_int;
 
-/// Opens a file. That of the database gets our methods, every other one those of the real VFS.
+/// Opens a file. That of the database gets our methods, a log that somebody listens to too, and every other one those
+/// of the real VFS.
 ///
 /// # Safety
 ///
@@ -53,7 +55,21 @@ pub(super) unsafe fn open(
     let Some(open) = (unsafe { (*slot.real).xOpen }) else {
         return sqlite::SQLITE_CANTOPEN;
     };
-    if flags & sqlite::SQLITE_OPEN_MAIN_DB == 0 {
+    // SAFETY: invariant 4; a file without a name is a temporary one.
+    let name_text = unsafe { name.as_ref().map(|name| CStr::from_ptr(name)) }
+        .and_then(|name| name.to_str().ok())
+        .unwrap_or_default();
+    let is_database = flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
+    let ear = guarded(Ear::none(), || {
+        if is_database {
+            Ear::of_database(name_text)
+        } else if flags & sqlite::SQLITE_OPEN_WAL != 0 {
+            Ear::of_log(name_text)
+        } else {
+            Ear::none()
+        }
+    });
+    if !is_database && !ear.listens() {
         // SAFETY: invariant 21; there is more room than the real file needs.
         return unsafe { open(slot.real, name, file, flags, out_flags) };
     }
@@ -64,6 +80,7 @@ pub(super) unsafe fn open(
         ours.write(WriterFile {
             base: sqlite::sqlite3_file { pMethods: null() },
             slot,
+            ear,
             index: null_mut(),
             writes: false,
             is_unseen: false,
@@ -74,6 +91,9 @@ pub(super) unsafe fn open(
         if let Some(methods) = (*real).pMethods.as_ref() {
             slot.users.fetch_add(1, Ordering::AcqRel);
             (*ours).base.pMethods = above(methods);
+        } else {
+            ours.drop_in_place();
+            (*file).pMethods = null();
         }
         result
     }
@@ -155,9 +175,9 @@ macro_rules! hand_on {
 hand_on! {
     close_real = xClose() -> c_int, else sqlite::SQLITE_OK;
     read = xRead(into: *mut c_void, amount: c_int, offset: i64) -> c_int, else sqlite::SQLITE_IOERR_READ;
-    write = xWrite(from: *const c_void, amount: c_int, offset: i64) -> c_int, else sqlite::SQLITE_IOERR_WRITE;
-    truncate = xTruncate(size: i64) -> c_int, else sqlite::SQLITE_IOERR_TRUNCATE;
-    sync = xSync(flags: c_int) -> c_int, else sqlite::SQLITE_IOERR_FSYNC;
+    write_real = xWrite(from: *const c_void, amount: c_int, offset: i64) -> c_int, else sqlite::SQLITE_IOERR_WRITE;
+    truncate_real = xTruncate(size: i64) -> c_int, else sqlite::SQLITE_IOERR_TRUNCATE;
+    sync_real = xSync(flags: c_int) -> c_int, else sqlite::SQLITE_IOERR_FSYNC;
     file_size = xFileSize(size: *mut i64) -> c_int, else sqlite::SQLITE_IOERR_FSTAT;
     lock = xLock(level: c_int) -> c_int, else sqlite::SQLITE_IOERR_LOCK;
     unlock = xUnlock(level: c_int) -> c_int, else sqlite::SQLITE_IOERR_UNLOCK;
@@ -177,9 +197,60 @@ hand_on! {
 }
 
 unsafe extern "C" fn close(file: *mut sqlite::sqlite3_file) -> c_int {
-    // SAFETY: invariant 22.
-    let (slot, result) = unsafe { ((*file.cast::<WriterFile>()).slot, close_real(file)) };
+    let ours = file.cast::<WriterFile>();
+    // SAFETY: invariant 22; SQLite closes a file once.
+    let (slot, result) = unsafe {
+        let (slot, result) = ((*ours).slot, close_real(file));
+        ours.drop_in_place();
+        (slot, result)
+    };
     guarded((), || slot.leave());
+    result
+}
+
+unsafe extern "C" fn write(
+    file: *mut sqlite::sqlite3_file,
+    from: *const c_void,
+    amount: c_int,
+    offset: i64,
+) -> c_int {
+    // SAFETY: invariant 22; the arguments are handed on as they came.
+    let result = unsafe { write_real(file, from, amount, offset) };
+    if result == sqlite::SQLITE_OK {
+        guarded((), || {
+            let amount = amount.unsigned_abs() as usize;
+            // SAFETY: invariant 22; SQLite hands in this many bytes, and changes none before this returns.
+            let (ear, bytes) = unsafe {
+                let ear = &(*file.cast::<WriterFile>()).ear;
+                (ear, std::slice::from_raw_parts(from.cast(), amount))
+            };
+            ear.written(bytes, offset);
+        });
+    }
+    result
+}
+
+unsafe extern "C" fn truncate(file: *mut sqlite::sqlite3_file, size: i64) -> c_int {
+    // SAFETY: invariant 22.
+    let (ear, result) = unsafe {
+        let result = truncate_real(file, size);
+        (&(*file.cast::<WriterFile>()).ear, result)
+    };
+    if result == sqlite::SQLITE_OK {
+        guarded((), || ear.truncated(size));
+    }
+    result
+}
+
+unsafe extern "C" fn sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: invariant 22.
+    let ear = unsafe { &(*file.cast::<WriterFile>()).ear };
+    let covers = guarded(0, || ear.syncs());
+    // SAFETY: invariant 22.
+    let result = unsafe { sync_real(file, flags) };
+    if result == sqlite::SQLITE_OK {
+        guarded((), || ear.synced(covers));
+    }
     result
 }
 

@@ -1,6 +1,6 @@
 //! The VFS under plain connections.
 
-use std::{path::Path, sync::Arc};
+use std::{io::Write as _, path::Path, sync::Arc};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -122,6 +122,31 @@ fn checkpoints_and_restarts_of_ours_are_not_foreign() {
         start + 1,
         "a restart of others cannot be told from a commit"
     );
+}
+
+/// It had written the second copy of the header and not the first; recovery finds its commit in the log.
+#[test]
+fn a_commit_of_a_process_that_died_before_it_was_published_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = WriterVfs::register().unwrap();
+    let ours = made(folder.path(), &vfs);
+    insert(&ours);
+    let start = vfs.head().foreign();
+    let index = folder.path().join("file.db-shm");
+    let first = std::fs::read(&index).unwrap()[..48].to_vec();
+    let plain = Connection::open(folder.path().join("file.db")).unwrap();
+    insert(&plain);
+    // Nobody but this process has the file open, and within it SQLite needs no lock of the system.
+    let mut index = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&index)
+        .unwrap();
+    index.write_all(&first).unwrap();
+    insert(&ours);
+    let count = "SELECT count(*) FROM t";
+    let count: i64 = ours.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 3, "recovered");
+    assert_eq!(vfs.head().foreign(), start + 1);
 }
 
 /// The lock is taken before the index is known: there is none yet.

@@ -1,0 +1,372 @@
+//! One unit's work: statements drawn from the shape, each recorded with what was seen.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anabranch::prelude::*;
+use anabranch_tests::random::Random;
+
+use crate::{
+    draw::{Chance, Draw},
+    operation::{
+        Cell, Operation, Place, Seen,
+        Sees::{FirstRow, Rows},
+        is_constraint,
+    },
+    pace::Pace,
+    shape::Shape,
+    tables::Item,
+    unit::Entry,
+};
+
+const FIND: &str = "SELECT id, grp, val, tag FROM item WHERE id = ?";
+const MARK: &str = "INSERT INTO event (id, seq) VALUES (?, 0)";
+const INSERT: &str = "INSERT INTO item (id, grp, val, tag) VALUES (?, ?, ?, ?)";
+
+/// A client in the middle of a unit.
+pub(crate) struct Client<'a, 'p> {
+    pub(crate) shape: &'static Shape,
+    pub(crate) random: &'a mut Random,
+    pub(crate) place: Place<'p>,
+    pub(crate) pace: &'a Pace,
+    /// The unit's number.
+    pub(crate) unit: i64,
+}
+
+impl Client<'_, '_> {
+    /// Does so many things, and then leaves the unit's mark.
+    pub(crate) async fn work(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        let statements = 1 + self.random.below(self.shape.statements);
+        for _ in 0..statements {
+            self.step(entries, 0).await?;
+        }
+        self.mark(entries).await
+    }
+
+    /// Only reads, and leaves no mark.
+    pub(crate) async fn look(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        for _ in 0..=self.random.below(self.shape.statements) {
+            self.pace.next().await;
+            let draw = self.shape.draw(self.random);
+            let operation = draw.operation(&mut self.chance());
+            if let Some(operation) = operation.filter(|operation| !operation.writes) {
+                self.run(operation, entries).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The row that has the unit's commit number. Nobody else inserts there under that key.
+    async fn mark(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        self.pace.next().await;
+        self.run(mark(self.unit), entries).await.map(drop)
+    }
+
+    async fn step(&mut self, entries: &mut Vec<Entry>, depth: u64) -> Result<(), Error> {
+        self.pace.next().await;
+        let draw = self.shape.draw(self.random);
+        let operation = draw.operation(&mut self.chance());
+        if let Some(operation) = operation {
+            return self.run(operation, entries).await.map(drop);
+        }
+        match draw {
+            Draw::ReadThenWrite => self.read_then_write(entries).await,
+            Draw::Noise => self.noise(entries).await,
+            Draw::NextId | Draw::SqlNextId => self.next_id(draw, entries).await,
+            Draw::Undone | Draw::Kept if depth < 2 => {
+                Box::pin(self.savepoint(draw == Draw::Kept, entries, depth)).await
+            }
+            _ => self.typed(draw, entries).await,
+        }
+    }
+
+    fn chance(&mut self) -> Chance<'_> {
+        Chance {
+            random: self.random,
+            keys: self.shape.keys,
+        }
+    }
+
+    async fn run(&mut self, operation: Operation, entries: &mut Vec<Entry>) -> Result<Seen, Error> {
+        let seen = operation.run(&mut self.place).await?;
+        did(entries, operation, seen.clone());
+        Ok(seen)
+    }
+
+    async fn read_then_write(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        let key = self.chance().key();
+        let read = Operation::read("SELECT val FROM item WHERE id = ?", vec![key.into()]);
+        let seen = self.run(read.seeing(FirstRow), entries).await?;
+        let Seen::Rows(rows) = seen else {
+            return Ok(());
+        };
+        let Some([Cell::Integer(value)]) = rows.first().map(Vec::as_slice) else {
+            return Ok(());
+        };
+        self.pace.next().await;
+        let args = vec![(value + 1).into(), key.into()];
+        let write = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
+        self.run(write, entries).await.map(drop)
+    }
+
+    /// Replayed with the values that the client was told.
+    async fn noise(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        // Of a range in which no two are the same.
+        let id = self.chance().below(1 << 60);
+        let read = Operation::read("SELECT chance, at FROM noise WHERE id = ?", vec![id.into()]);
+        let returns = self.random.once_in(2);
+        let before = now();
+        let seen = if returns {
+            let insert = "INSERT INTO noise (id, chance, at) VALUES (?, random(), unixepoch('subsec')) RETURNING chance, at";
+            let insert = Operation::write(insert, vec![id.into()]).seeing(Rows);
+            insert.run(&mut self.place).await?
+        } else {
+            let insert = "INSERT INTO noise (id, chance, at) SELECT ?, random(), (julianday('now') - 2440587.5) * 86400.0";
+            let insert = Operation::write(insert, vec![id.into()]);
+            insert.run(&mut self.place).await?;
+            read.run(&mut self.place).await?
+        };
+        let after = now();
+        let Seen::Rows(rows) = &seen else {
+            panic!("nobody else has this key: {seen:?}");
+        };
+        let [Cell::Integer(chance), Cell::Real(at)] = rows[0][..] else {
+            panic!("not what was asked for: {rows:?}");
+        };
+        assert!(before - 0.01 < at && at < after + 0.01, "the time is wrong");
+        let args = vec![id.into(), Cell::Integer(chance), Cell::Real(at)];
+        let insert = Operation::write("INSERT INTO noise (id, chance, at) VALUES (?, ?, ?)", args);
+        did(entries, insert, Seen::Changed(1));
+        did(entries, read, seen);
+        Ok(())
+    }
+
+    async fn next_id(&mut self, draw: Draw, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        let id = match (&mut self.place, draw) {
+            (Place::Session(session), Draw::NextId) => session.next_id::<Item>().await?,
+            (Place::Session(_), _) => {
+                // Compared by nobody but the library: each of its runs gives others, and none twice.
+                let ask = Operation::read("SELECT next_id('item')", vec![]);
+                match ask.run(&mut self.place).await? {
+                    Seen::Rows(rows) => match rows[0][0] {
+                        Cell::Integer(id) => id,
+                        _ => panic!("a key that is no integer"),
+                    },
+                    other => panic!("{other:?}"),
+                }
+            }
+            (Place::Transaction(_), _) => return self.typed(Draw::TypedInsert, entries).await,
+        };
+        self.pace.next().await;
+        let args = vec![
+            id.into(),
+            self.chance().below(5).into(),
+            self.chance().below(100).into(),
+            Cell::Null,
+        ];
+        self.run(Operation::write(INSERT, args), entries)
+            .await
+            .map(drop)
+    }
+
+    async fn typed(&mut self, draw: Draw, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        let key = self.chance().key();
+        match draw {
+            Draw::TypedInsert => return self.typed_insert(entries).await,
+            Draw::TypedQuery => return self.typed_query(key, entries).await,
+            _ => {}
+        }
+        let mut ctx = self.place.context();
+        let found = ctx.find::<Item>(key).await?;
+        let rows = found.iter().map(|item| columns(&ctx[*item])).collect();
+        did(
+            entries,
+            Operation::read(FIND, vec![key.into()]),
+            Seen::Rows(rows),
+        );
+        let Some(item) = found else {
+            return Ok(());
+        };
+        match draw {
+            Draw::TypedUpdate => {
+                ctx[item].val += 1;
+                let args = vec![ctx[item].val.into(), key.into()];
+                ctx.save_changes().await?;
+                let update = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
+                did(entries, update, Seen::Changed(1));
+            }
+            Draw::TypedDelete => {
+                ctx.remove(item);
+                ctx.save_changes().await?;
+                let delete = Operation::write("DELETE FROM item WHERE id = ?", vec![key.into()]);
+                did(entries, delete, Seen::Changed(1));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn typed_insert(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        let item = new_item(&mut self.chance());
+        let mut args = columns(&item);
+        let mut ctx = self.place.context();
+        let item = ctx.add(item);
+        match ctx.save_changes().await {
+            Ok(_) => {
+                args[0] = ctx[item].id.into();
+                did(entries, Operation::write(INSERT, args), Seen::Changed(1));
+                Ok(())
+            }
+            Err(error) if is_constraint(error.kind()) => {
+                // Under no key: the tag is what was refused.
+                args[0] = Cell::Null;
+                did(
+                    entries,
+                    Operation::write(INSERT, args),
+                    Seen::Refused(error.kind()),
+                );
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn typed_query(&mut self, key: i64, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        let group = key % 5;
+        let items = Item::query().filter(Item::GRP.eq(group));
+        let sorted = items.clone().order_by([Item::ID.asc()]);
+        let mut ctx = self.place.context();
+        let rows = sorted.load(&mut ctx).await?;
+        let rows = rows.into_iter().map(|item| columns(&ctx[item])).collect();
+        drop(ctx);
+        let all = "SELECT id, grp, val, tag FROM item WHERE grp = ? ORDER BY id";
+        did(
+            entries,
+            Operation::read(all, vec![group.into()]),
+            Seen::Rows(rows),
+        );
+        self.pace.next().await;
+        let count = match &mut self.place {
+            Place::Session(session) => items.count(&mut **session).await?,
+            Place::Transaction(transaction) => items.count(&mut **transaction).await?,
+        };
+        let count = Cell::Integer(i64::try_from(count).unwrap());
+        let counted = Operation::read(
+            "SELECT count(*) FROM item WHERE grp = ?",
+            vec![group.into()],
+        );
+        did(entries, counted, Seen::Rows(vec![vec![count]]));
+        Ok(())
+    }
+
+    async fn savepoint(
+        &mut self,
+        kept: bool,
+        entries: &mut Vec<Entry>,
+        depth: u64,
+    ) -> Result<(), Error> {
+        let mut inside = Vec::new();
+        let statements = 1 + self.random.below(3);
+        let (shape, pace, unit) = (self.shape, self.pace, self.unit);
+        let random = &mut *self.random;
+        let seen = &mut inside;
+        let outcome = match &mut self.place {
+            Place::Session(session) => {
+                let body = async |session: &mut Session| {
+                    let place = Place::Session(session);
+                    let mut client = Client {
+                        shape,
+                        random,
+                        place,
+                        pace,
+                        unit,
+                    };
+                    client.inside(seen, statements, kept, depth).await
+                };
+                session.savepoint(body).await
+            }
+            Place::Transaction(transaction) => {
+                let body = async |transaction: &mut Transaction| {
+                    let place = Place::Transaction(transaction);
+                    let mut client = Client {
+                        shape,
+                        random,
+                        place,
+                        pace,
+                        unit,
+                    };
+                    client.inside(seen, statements, kept, depth).await
+                };
+                transaction.savepoint(body).await
+            }
+        };
+        entries.push(Entry::Savepoint {
+            entries: inside,
+            kept,
+        });
+        match outcome {
+            Err(error) if error.kind() != ErrorKind::Application => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn inside(
+        &mut self,
+        entries: &mut Vec<Entry>,
+        statements: u64,
+        kept: bool,
+        depth: u64,
+    ) -> Result<(), Error> {
+        for _ in 0..statements {
+            self.step(entries, depth + 1).await?;
+        }
+        if kept {
+            Ok(())
+        } else {
+            Err(Error::application("undo this"))
+        }
+    }
+}
+
+/// The statement that leaves a unit's mark.
+pub(crate) fn mark(unit: i64) -> Operation {
+    Operation::write(MARK, vec![unit.into()])
+}
+
+/// Whether this left a unit's mark.
+pub(crate) fn is_mark(entry: &Entry) -> bool {
+    matches!(entry, Entry::Did { operation, .. } if operation.sql == MARK)
+}
+
+/// An item as a save inserts it.
+pub(crate) fn inserted(item: &Item) -> Operation {
+    Operation::write(INSERT, columns(item))
+}
+
+pub(crate) fn new_item(chance: &mut Chance<'_>) -> Item {
+    Item {
+        id: 0,
+        grp: chance.below(5),
+        val: chance.below(100),
+        tag: chance.tag(),
+    }
+}
+
+pub(crate) fn did(entries: &mut Vec<Entry>, operation: Operation, seen: Seen) {
+    entries.push(Entry::Did { operation, seen });
+}
+
+pub(crate) fn columns(item: &Item) -> Vec<Cell> {
+    vec![
+        item.id.into(),
+        item.grp.into(),
+        item.val.into(),
+        item.tag.clone().into(),
+    ]
+}
+
+fn now() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs_f64()
+}

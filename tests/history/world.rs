@@ -1,0 +1,400 @@
+//! A database under a workload, and the units that clients run on it.
+
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use anabranch::{
+    engine::{ConcurrentOptions, SessionGuard},
+    prelude::*,
+};
+use anabranch_tests::{dropped_after, load::plainly, random::Random};
+use tempfile::TempDir;
+
+use crate::{
+    client::{Client, columns, did, inserted, mark, new_item},
+    draw::Chance,
+    neighbour::{self, Neighbour},
+    operation::{Operation, Place, Seen, is_constraint},
+    pace::Pace,
+    shape::{Shape, Task},
+    tables::{self, Event, Item},
+    unit::{Entry, History, Kind, Outcome, Recorder, Unit},
+};
+
+/// A file, open under a workload.
+pub(crate) struct World {
+    folder: TempDir,
+    pub(crate) db: Database,
+    pub(crate) shape: &'static Shape,
+    recorder: Recorder,
+    neighbour: Option<Arc<Mutex<Neighbour>>>,
+}
+
+/// What a workload left behind.
+pub(crate) struct Remains {
+    pub(crate) history: History,
+    /// The file as it was before the first unit.
+    pub(crate) base: PathBuf,
+    _folder: TempDir,
+}
+
+impl World {
+    pub(crate) async fn new(shape: &'static Shape) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("world.db");
+        tables::make(&file).await;
+        std::fs::copy(&file, folder.path().join("base.db")).unwrap();
+        let builder = Database::builder(&file).wal_autocheckpoint(100);
+        let db = shape.mode.set(builder).open().await.unwrap();
+        let neighbour = shape
+            .has(Task::Peer)
+            .then(|| Arc::new(Mutex::new(Neighbour::new(&file))));
+        Self {
+            folder,
+            db,
+            shape,
+            recorder: Recorder::default(),
+            neighbour,
+        }
+    }
+
+    /// One unit, to its end.
+    pub(crate) async fn perform(&self, task: Task, random: &mut Random, pace: &Pace) {
+        match task {
+            Task::Session => self.session(Isolation::Serializable, random, pace).await,
+            Task::SnapshotSession => self.session(Isolation::Snapshot, random, pace).await,
+            Task::Concurrent => self.concurrent(Isolation::Serializable, random, pace).await,
+            Task::SnapshotConcurrent => self.concurrent(Isolation::Snapshot, random, pace).await,
+            Task::Write => self.write(random, pace).await,
+            Task::Save => self.save(random).await,
+            Task::Read => self.read(random).await,
+            Task::Checkpoint => drop(self.db.checkpoint().await.unwrap()),
+            Task::Peer => self.peer(random).await,
+        }
+    }
+
+    fn unit(&self, kind: Kind) -> Unit {
+        Unit {
+            id: self.recorder.next_id(),
+            kind,
+            entries: Vec::new(),
+            snapshot: None,
+            submitted: 0,
+            ended: 0,
+            outcome: Outcome::Undone,
+        }
+    }
+
+    fn ended(&self, mut unit: Unit, outcome: Outcome) {
+        unit.ended = self.recorder.tick();
+        unit.outcome = outcome;
+        self.recorder.ended(unit);
+    }
+
+    async fn session(&self, isolation: Isolation, random: &mut Random, pace: &Pace) {
+        let mut unit = self.unit(kind(isolation));
+        let asked = self.recorder.tick();
+        let mut session = self.db.begin_concurrent(isolation).await.unwrap();
+        unit.snapshot = Some((asked, self.recorder.tick()));
+        pace.holds(session.is_exclusive());
+        let only_looks = random.once_in(8);
+        let mut client = Client {
+            shape: self.shape,
+            random,
+            place: Place::Session(&mut session),
+            pace,
+            unit: unit.id,
+        };
+        let worked = if only_looks {
+            client.look(&mut unit.entries).await
+        } else {
+            client.work(&mut unit.entries).await
+        };
+        pace.next().await;
+        unit.submitted = self.recorder.tick();
+        let outcome = match worked {
+            Err(error) => {
+                assert!(self.may_end(&error, &unit), "{error:?}: {unit:?}");
+                session.rollback().await.unwrap();
+                Outcome::Undone
+            }
+            Ok(()) => self.end(session, random).await,
+        };
+        pace.holds(false);
+        self.ended(unit, outcome);
+    }
+
+    /// Mostly commits it.
+    async fn end(&self, session: SessionGuard, random: &mut Random) -> Outcome {
+        match random.below(16) {
+            0 => drop(session),
+            1 => session.rollback().await.unwrap(),
+            2 => {
+                let polls = usize::try_from(random.below(6)).unwrap();
+                return match dropped_after(polls, session.commit()).await {
+                    None => Outcome::Unknown,
+                    Some(committed) => outcome_of(committed),
+                };
+            }
+            _ => return outcome_of(session.commit().await),
+        }
+        Outcome::Undone
+    }
+
+    /// Each attempt is a unit of its own.
+    async fn concurrent(&self, isolation: Isolation, random: &mut Random, pace: &Pace) {
+        let options = ConcurrentOptions::new()
+            .isolation(isolation)
+            .max_attempts(3);
+        let changes_its_mind = random.once_in(12);
+        let seed = random.branch();
+        let asked = RefCell::new(self.recorder.tick());
+        let last = RefCell::new(None::<Unit>);
+        let done = self.db.concurrent_with(options, async |session| {
+            if let Some(unit) = last.take() {
+                self.ended(unit, Outcome::Conflict);
+            }
+            let mut unit = self.unit(kind(isolation));
+            unit.snapshot = Some((*asked.borrow(), self.recorder.tick()));
+            pace.holds(session.is_exclusive());
+            let mut random = seed.clone();
+            let mut client = Client {
+                shape: self.shape,
+                random: &mut random,
+                place: Place::Session(session),
+                pace,
+                unit: unit.id,
+            };
+            let worked = client.work(&mut unit.entries).await;
+            pace.next().await;
+            unit.submitted = self.recorder.tick();
+            if let Err(error) = &worked {
+                assert!(self.may_end(error, &unit), "{error:?}: {unit:?}");
+            }
+            asked.replace(self.recorder.tick());
+            last.replace(Some(unit));
+            if changes_its_mind {
+                Err(Error::application("changed its mind"))
+            } else {
+                worked
+            }
+        });
+        let done = done.await;
+        pace.holds(false);
+        let unit = last.take().unwrap();
+        self.ended(
+            unit,
+            match done {
+                Ok(()) => Outcome::Committed(None),
+                Err(error) => refused(&error),
+            },
+        );
+    }
+
+    async fn write(&self, random: &mut Random, pace: &Pace) {
+        let mut unit = self.unit(Kind::Write);
+        let number = unit.id;
+        let entries = RefCell::new(Vec::new());
+        let done = self.db.write(async |transaction| {
+            pace.holds(true);
+            let mut client = Client {
+                shape: self.shape,
+                random,
+                place: Place::Transaction(transaction),
+                pace,
+                unit: number,
+            };
+            let mut seen = Vec::new();
+            let worked = client.work(&mut seen).await;
+            entries.replace(seen);
+            worked
+        });
+        unit.submitted = self.recorder.tick();
+        let done = done.await;
+        pace.holds(false);
+        unit.entries = entries.into_inner();
+        let outcome = match done {
+            Ok(()) => Outcome::Committed(None),
+            Err(error) => refused(&error),
+        };
+        self.ended(unit, outcome);
+    }
+
+    /// What the context finds is read before, on the database itself: it is no part of the unit.
+    async fn save(&self, random: &mut Random) {
+        let mut unit = self.unit(Kind::Save);
+        let mut chance = Chance {
+            random,
+            keys: self.shape.keys,
+        };
+        let mut ctx = self.db.context();
+        ctx.add(Event {
+            id: unit.id,
+            seq: CommitSeq(0),
+        });
+        did(&mut unit.entries, mark(unit.id), Seen::Changed(1));
+        let mut added = Vec::new();
+        let found = ctx.find::<Item>(chance.key()).await.unwrap();
+        match (chance.below(4), found) {
+            (0, Some(item)) => {
+                let id = ctx[item].id;
+                ctx.remove(item);
+                let delete = Operation::write("DELETE FROM item WHERE id = ?", vec![id.into()]);
+                did(&mut unit.entries, delete, Seen::Changed(1));
+            }
+            (1 | 2, Some(item)) => {
+                ctx[item].val += 1;
+                let args = vec![ctx[item].val.into(), ctx[item].id.into()];
+                let update = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
+                did(&mut unit.entries, update, Seen::Changed(1));
+            }
+            _ => added.extend((0..=chance.below(2)).map(|_| ctx.add(new_item(&mut chance)))),
+        }
+        unit.submitted = self.recorder.tick();
+        let outcome = match ctx.save_changes().await {
+            Ok(saved) => {
+                for item in added {
+                    did(&mut unit.entries, inserted(&ctx[item]), Seen::Changed(1));
+                }
+                Outcome::Committed(saved.commit_seq.map(|seq| seq.0))
+            }
+            Err(error) => {
+                assert!(
+                    is_constraint(error.kind()) || error.is_conflict(),
+                    "{error:?}"
+                );
+                // It saw nothing.
+                unit.entries.clear();
+                Outcome::Undone
+            }
+        };
+        self.ended(unit, outcome);
+    }
+
+    async fn read(&self, random: &mut Random) {
+        let mut unit = self.unit(Kind::Read);
+        let group = i64::try_from(random.below(5)).unwrap();
+        let asked = self.recorder.tick();
+        let items = Item::query()
+            .filter(Item::GRP.eq(group))
+            .order_by([Item::ID.asc()]);
+        let items = items.all(&self.db).await.unwrap();
+        unit.snapshot = Some((asked, self.recorder.tick()));
+        let all = "SELECT id, grp, val, tag FROM item WHERE grp = ? ORDER BY id";
+        let rows = items.iter().map(columns).collect();
+        did(
+            &mut unit.entries,
+            Operation::read(all, vec![group.into()]),
+            Seen::Rows(rows),
+        );
+        self.ended(unit, Outcome::Undone);
+    }
+
+    /// On a thread that may wait: who holds the write lock may be on this one.
+    async fn peer(&self, random: &mut Random) {
+        let mut unit = self.unit(Kind::Peer);
+        let mut chance = Chance {
+            random,
+            keys: self.shape.keys,
+        };
+        let operations = neighbour::draw(unit.id, &mut chance);
+        let neighbour = Arc::clone(self.neighbour.as_ref().unwrap());
+        unit.submitted = self.recorder.tick();
+        let asked = tokio::task::spawn_blocking(move || {
+            let answer = neighbour.lock().unwrap().write(&operations);
+            (operations, answer)
+        });
+        let (operations, changed) = asked.await.unwrap();
+        let Some(changed) = changed else {
+            return self.ended(unit, Outcome::Undone);
+        };
+        for (operation, changed) in operations.into_iter().zip(changed) {
+            did(&mut unit.entries, operation, Seen::Changed(changed));
+        }
+        self.ended(unit, Outcome::Committed(None));
+    }
+
+    /// Whether this may be why a unit was not finished: a trigger of its own rolled it back.
+    fn may_end(&self, error: &Error, unit: &Unit) -> bool {
+        error.kind() == ErrorKind::TransactionEnded && was_refused(&unit.entries)
+    }
+
+    /// Closes the file, checks that it is sound, and tells what happened.
+    pub(crate) async fn end_of_history(self) -> Remains {
+        if let Some(neighbour) = self.neighbour {
+            neighbour.lock().unwrap().end();
+        }
+        let alarms = self.db.statistics().session_alarms;
+        assert_eq!(alarms, 0, "a session wanted to write to the file");
+        let file = self.db.path().to_owned();
+        self.db.close().await.unwrap();
+        let history = read_back(&file, self.recorder);
+        Remains {
+            history,
+            base: self.folder.path().join("base.db"),
+            _folder: self.folder,
+        }
+    }
+}
+
+fn read_back(file: &Path, recorder: Recorder) -> History {
+    let connection = plainly(file).unwrap();
+    let sound = tables::rows(&connection, "PRAGMA integrity_check");
+    assert_eq!(sound, [["ok".to_owned()].map(|ok| Some(ok).into())]);
+    assert_eq!(
+        tables::rows(&connection, "PRAGMA foreign_key_check").len(),
+        0
+    );
+    connection
+        .execute_batch("INSERT INTO docs (docs, rank) VALUES ('integrity-check', 1)")
+        .unwrap();
+    let mut statement = connection.prepare("SELECT seq, id FROM event").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    let rows: Vec<(i64, i64)> = rows.unwrap().map(Result::unwrap).collect();
+    let order = rows.iter().copied().collect();
+    let history = History {
+        units: recorder.into_units(),
+        order,
+        dump: tables::dump(&connection),
+    };
+    assert_eq!(history.order.len(), rows.len(), "one number for two units");
+    history
+}
+
+const fn kind(isolation: Isolation) -> Kind {
+    match isolation {
+        Isolation::Serializable => Kind::Serializable,
+        Isolation::Snapshot => Kind::Snapshot,
+    }
+}
+
+fn outcome_of(committed: Result<Option<i64>, Error>) -> Outcome {
+    match committed {
+        Ok(number) => Outcome::Committed(number),
+        Err(error) if error.is_conflict() => Outcome::Conflict,
+        Err(error) => refused(&error),
+    }
+}
+
+/// The end of a unit that was not committed; only what a workload may meet.
+fn refused(error: &Error) -> Outcome {
+    assert!(
+        matches!(
+            error.kind(),
+            ErrorKind::ForeignKey | ErrorKind::TransactionEnded | ErrorKind::Application
+        ),
+        "{error:?}"
+    );
+    Outcome::Undone
+}
+
+/// Whether the last that was seen is a refusal.
+fn was_refused(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| match entry {
+        Entry::Did { seen, .. } => *seen == Seen::Refused(ErrorKind::Constraint),
+        Entry::Savepoint { entries, .. } => was_refused(entries),
+    })
+}
