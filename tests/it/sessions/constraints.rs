@@ -11,7 +11,8 @@ use anabranch_tests::{
 use futures_util::future::{join, join_all};
 
 use crate::sessions::{
-    MODES, Result, conflict, found_number, is_only_rolled_back, number, run, session, with,
+    LEVELS, MODES, Result, conflict, found_number, is_only_rolled_back, number, run, session,
+    session_of, with,
 };
 
 const FAMILY: &[&str] = &[
@@ -53,16 +54,25 @@ async fn a_deferred_reference_to_nothing_is_refused_at_the_end() -> Result {
         run(&mut *s, "INSERT INTO parent VALUES (2)").await?;
         s.commit().await?;
         assert_eq!(found_number(&db, "SELECT parent_id FROM later"), 2);
+    }
+    Ok(())
+}
 
-        // By a pragma, for one session only.
-        let mut s = session(&db).await;
-        run(&mut *s, "PRAGMA defer_foreign_keys = ON").await?;
-        run(&mut *s, "INSERT INTO child VALUES (1, 3)").await?;
-        run(&mut *s, "INSERT INTO parent VALUES (3)").await?;
-        s.commit().await?;
-        let mut s = session(&db).await;
-        let error = run(&mut *s, "INSERT INTO child VALUES (2, 99)").await;
-        assert_eq!(error.unwrap_err().kind(), ErrorKind::ForeignKey, "{mode:?}");
+#[tokio::test]
+async fn references_are_deferred_by_a_pragma_for_one_session() -> Result {
+    for mode in MODES {
+        for isolation in LEVELS {
+            let db = with(mode, FAMILY).await;
+            let mut s = session_of(&db, isolation).await;
+            run(&mut *s, "PRAGMA defer_foreign_keys = ON").await?;
+            run(&mut *s, "INSERT INTO child VALUES (1, 3)").await?;
+            run(&mut *s, "INSERT INTO parent VALUES (3)").await?;
+            s.commit().await?;
+            assert_eq!(found_number(&db, "SELECT parent_id FROM child"), 3);
+            let mut s = session_of(&db, isolation).await;
+            let error = run(&mut *s, "INSERT INTO child VALUES (2, 99)").await;
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::ForeignKey, "{mode:?}");
+        }
     }
     Ok(())
 }

@@ -203,6 +203,76 @@ async fn a_trigger_that_others_made_meanwhile_runs_where_the_session_is_merged()
     Ok(())
 }
 
+/// A text that had nothing to do was remembered as one that only reads, and what it did later was not written.
+#[tokio::test]
+async fn a_definition_that_had_nothing_to_do_has_something_to_do_later() -> Result {
+    for mode in MODES {
+        let db = with(mode, &["CREATE TABLE t (a)", "CREATE INDEX i ON t (a)"]).await;
+        let texts = [
+            "CREATE TABLE IF NOT EXISTS t (a)",
+            "CREATE INDEX IF NOT EXISTS i ON t (a)",
+            "DROP TABLE IF EXISTS u",
+        ];
+        let mut s = session(&db).await;
+        for sql in texts {
+            run(&mut *s, sql).await?;
+        }
+        s.commit().await?;
+        execute(&db, "DROP TABLE t").await;
+        execute(&db, "CREATE TABLE u (a)").await;
+        for sql in texts {
+            let mut s = session(&db).await;
+            run(&mut *s, sql).await?;
+            s.commit().await?;
+        }
+        let names = "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema ORDER BY name)";
+        assert_eq!(found_text(&db, names), "i,t", "{mode:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_number_in_the_header_is_written_by_a_session() -> Result {
+    for mode in MODES {
+        let db = with(mode, &[]).await;
+        let mut s = session(&db).await;
+        run(&mut *s, "PRAGMA user_version = 7").await?;
+        assert_eq!(number(&mut *s, "PRAGMA user_version").await?, 7);
+        assert_eq!(found_number(&db, "PRAGMA user_version"), 0);
+        s.commit().await?;
+        assert_eq!(found_number(&db, "PRAGMA user_version"), 7, "{mode:?}");
+
+        let mut s = session(&db).await;
+        assert_eq!(number(&mut *s, "PRAGMA user_version").await?, 7);
+        run(&mut *s, "CREATE TABLE t (a)").await?;
+        execute(&db, "PRAGMA user_version = 8").await;
+        let error = conflict(s).await;
+        assert_eq!(error.statement(), Some("PRAGMA user_version"));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn that_a_table_was_missing_was_seen_too() -> Result {
+    for by_the_library in [false, true] {
+        let db = with(Mode::Inline, &["CREATE TABLE log (a)"]).await;
+        let mut s = session(&db).await;
+        let error = run(&mut *s, "SELECT text FROM note").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Statement);
+        let error = Note::query().count(&mut *s).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Statement);
+        run(&mut *s, "INSERT INTO log VALUES ('there was no table')").await?;
+        if by_the_library {
+            db.create_tables::<Note>().await?;
+        } else {
+            execute(&db, "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT)").await;
+        }
+        let error = conflict(s).await;
+        assert_eq!(error.statement(), Some("SELECT text FROM note"));
+    }
+    Ok(())
+}
+
 /// What a statement touches was remembered from the replay of a session that dropped a trigger and conflicted: later, the
 /// trigger's rows were not among what the statement had changed, and who had read them was not told.
 #[tokio::test]
