@@ -78,6 +78,11 @@ impl<'a> Replay<'a> {
         }
         set_last_insert_rowid(self.connection, 0);
         let replayed = self.events();
+        if self.mine == Changes::Unknown {
+            // What was found of statements while a definition was changed may be undone with it, by a savepoint or as a
+            // whole, and the schema's version is as before then.
+            self.accesses.forget();
+        }
         self.core.vfs.clock().free();
         self.core.draws.free();
         drop(run);

@@ -279,6 +279,10 @@ impl Private {
     }
 
     pub(super) async fn rollback(mut self) -> Result<()> {
+        if self.exchange.held().is_err() {
+            // A thread that was at it when its statement was dropped undoes it.
+            return Ok(());
+        }
         self.exchange.settle().await
     }
 }
