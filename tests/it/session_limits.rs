@@ -81,7 +81,7 @@ async fn assert_is_whole(db: &Database) {
 async fn a_session_that_is_too_old_can_only_be_rolled_back() {
     for mode in Mode::ALL {
         let db = limited(mode, |options| {
-            options.session_age(Duration::from_millis(200))
+            options.session_age(Duration::from_millis(500))
         })
         .await;
         let mut s = session(&db).await;
@@ -304,9 +304,11 @@ async fn more_tasks_than_places_take_turns() {
     }
 }
 
+type Choose = fn(DatabaseBuilder) -> DatabaseBuilder;
+
 #[tokio::test]
 async fn limits_out_of_range_are_refused_by_name() {
-    let chosen: [(&str, fn(DatabaseBuilder) -> DatabaseBuilder); 5] = [
+    let chosen: [(&str, Choose); 5] = [
         ("sessions", |options| options.sessions(0)),
         ("session_age", |options| options.session_age(Duration::ZERO)),
         ("session_statements", |options| {
