@@ -5,13 +5,13 @@
 //! *after* its COMMIT, for the same reason. Commits of other processes are counted by
 //! [`Head`](crate::engine::hooks::Head): after one, nothing is known of what changed.
 //!
-//! While no session is open nothing is noted.
+//! Before there ever was a session nothing is noted, and while none is open nothing is kept.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -24,10 +24,11 @@ pub(in crate::engine) struct History {
     state: Mutex<State>,
     /// Told when the last session ends.
     idle: Condvar,
-    /// How many sessions are open, to be asked without the lock.
-    open: AtomicUsize,
-    /// How many of them want to know the rows.
-    open_snapshots: AtomicUsize,
+    /// Whether there ever was a session. What a transaction changed is noted as it runs, so one that begins in the midst
+    /// of a transaction can only be told if it was noted from the start.
+    is_wanted: AtomicBool,
+    /// The same of sessions that want to know the rows.
+    wants_rows: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +66,6 @@ pub(in crate::engine) struct Since {
     history: Arc<History>,
     last: u64,
     foreign: u64,
-    is_snapshot: bool,
 }
 
 impl History {
@@ -74,27 +74,24 @@ impl History {
         let mut state = self.lock();
         let last = state.last;
         *state.begun.entry(last).or_default() += 1;
-        self.open.fetch_add(1, Ordering::Relaxed);
-        if is_snapshot {
-            self.open_snapshots.fetch_add(1, Ordering::Relaxed);
-        }
+        self.is_wanted.store(true, Ordering::Relaxed);
+        self.wants_rows.fetch_or(is_snapshot, Ordering::Relaxed);
         drop(state);
         Since {
             history: Arc::clone(self),
             last,
             foreign,
-            is_snapshot,
         }
     }
 
-    /// Whether any session is open: whether what is committed is to be noted.
+    /// Whether what a transaction changes is to be noted.
     pub(in crate::engine) fn is_wanted(&self) -> bool {
-        self.open.load(Ordering::Relaxed) > 0
+        self.is_wanted.load(Ordering::Relaxed)
     }
 
     /// Whether the rows are to be noted as well.
     pub(in crate::engine) fn wants_rows(&self) -> bool {
-        self.open_snapshots.load(Ordering::Relaxed) > 0
+        self.wants_rows.load(Ordering::Relaxed)
     }
 
     /// A transaction of this process was committed, or may have been.
@@ -162,10 +159,6 @@ impl Drop for Since {
             && *number <= oldest
         {
             state.commits.pop_front();
-        }
-        self.history.open.fetch_sub(1, Ordering::Relaxed);
-        if self.is_snapshot {
-            self.history.open_snapshots.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -301,7 +294,7 @@ mod tests {
         drop(first);
         assert_eq!(history.lock().commits.len(), 1);
         drop(second);
-        assert!(history.lock().commits.is_empty() && !history.is_wanted());
+        assert!(history.lock().commits.is_empty());
     }
 
     #[test]

@@ -2,8 +2,12 @@
 
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
+
+use futures_util::future::select;
 
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -21,6 +25,7 @@ use crate::{
         options::Options,
         pool::{Lent, Pool, Pooled},
         slot::Label,
+        timer,
         transaction::turn,
     },
     error::{Error, ErrorKind, Result},
@@ -35,6 +40,9 @@ pub(in crate::engine) struct Sessions {
     /// Whether new sessions wait, so that the log can start anew.
     gate: watch::Sender<bool>,
 }
+
+/// How long a new session waits while the log is to start anew.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Keeps new sessions waiting until it is dropped.
 #[derive(Debug)]
@@ -104,10 +112,14 @@ impl Sessions {
 
     /// Waits while the gate is closed.
     pub(in crate::engine) async fn pass_gate(&self) {
-        if *self.gate.borrow() {
-            // An error would say that the database is gone, which is found soon enough.
-            drop(self.gate.subscribe().wait_for(|closed| !closed).await);
+        if !*self.gate.borrow() {
+            return;
         }
+        let mut gate = self.gate.subscribe();
+        let opened = pin!(gate.wait_for(|closed| !closed));
+        // Not for ever: who waits may hold the writer, for which the checkpoint waits.
+        let patience = pin!(timer::sleep_until(Instant::now() + PATIENCE));
+        drop(select(opened, patience).await);
     }
 
     /// Whether it was found that there can be none.

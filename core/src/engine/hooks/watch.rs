@@ -26,8 +26,10 @@ struct WatchedTable {
     is_rowid: Option<bool>,
     /// The largest key seen; `None` until it was read from the table.
     highest: Option<i64>,
-    /// The largest key that was heard of while `highest` was not known.
+    /// The largest key that was heard of since nothing was open, committed or not.
     heard: i64,
+    /// The largest key that is committed, as far as was asked; what came later was heard of.
+    committed: Option<i64>,
     /// The largest key that was given to a session, which may insert it at any time.
     reserved: i64,
     /// The rows of a stamped table that the present unit touched.
@@ -69,10 +71,8 @@ impl Watch {
             return;
         }
         let watched = &mut tables.list[place];
-        match &mut watched.highest {
-            Some(highest) => *highest = rowid.max(*highest),
-            None => watched.heard = rowid.max(watched.heard),
-        }
+        watched.highest = watched.highest.map(|highest| highest.max(rowid));
+        watched.heard = watched.heard.max(rowid);
         // A unit that touches a row twice does so back to back, mostly; the rest is sorted out later.
         if watched.stamped.is_some() && watched.touched.last() != Some(&rowid) {
             watched.touched.push(rowid);
@@ -113,68 +113,55 @@ impl Watch {
         self.lock().entry(table).stamped = Some(by);
     }
 
-    /// The next integer key of a table, one beyond `above`; `highest` reads the largest one from the table when it is
-    /// not known.
+    /// The next integer key of a table for who writes now, one beyond `above`; `highest` reads the largest one from the
+    /// table, as the writer sees it, when it is not known.
     pub(in crate::engine) fn next_key<E>(
         &self,
         table: &str,
         above: i64,
         highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
-        self.give_key(table, above, highest, false)
+        let known = self.lock().entry(table).highest;
+        // The row with the largest key there is may be gone, or undone.
+        let known = known.filter(|highest| *highest < i64::MAX);
+        // Not under the lock: reading runs SQLite, which may call back.
+        let highest = known.map_or_else(highest, Ok)?;
+        let mut tables = self.lock();
+        let watched = tables.entry(table);
+        let next = watched.beyond(highest.max(above));
+        watched.highest = next.or(Some(highest));
+        Ok(next)
     }
 
-    /// The same for a session, which may insert it at any time: nobody else is given it.
+    /// A key for a session, which may insert it at any time: nobody else is given it. `committed` reads the largest one
+    /// that is committed. Keys that the writer gave and did not commit yet were heard of.
     pub(in crate::engine) fn reserve_key<E>(
         &self,
         table: &str,
         above: i64,
-        highest: impl FnOnce() -> Result<i64, E>,
+        committed: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
-        self.give_key(table, above, highest, true)
-    }
-
-    fn give_key<E>(
-        &self,
-        table: &str,
-        above: i64,
-        highest: impl FnOnce() -> Result<i64, E>,
-        reserve: bool,
-    ) -> Result<Option<i64>, E> {
-        // The row with the largest key there is may be gone, or undone.
-        let known = self.lock().entry(table).highest;
-        let read = match known.filter(|highest| *highest < i64::MAX) {
-            Some(_) => None,
-            // Not under the lock: reading runs SQLite, which may call back.
-            None => Some(highest()?),
+        let known = {
+            let mut tables = self.lock();
+            let watched = tables.entry(table);
+            // Of a key that is no rowid nobody hears.
+            (watched.is_rowid == Some(true)).then_some(watched.committed)
         };
+        let committed = known.flatten().map_or_else(committed, Ok)?;
         let mut tables = self.lock();
         let watched = tables.entry(table);
-        // Others may have been given keys meanwhile.
-        let highest = match (read, watched.highest) {
-            (Some(read), Some(known)) if known < i64::MAX => read.max(known),
-            (Some(read), _) => read.max(watched.heard),
-            (None, known) => known.unwrap_or(watched.heard),
-        };
-        // So is a row that a session was to insert.
-        let reserved = Some(watched.reserved).filter(|reserved| *reserved < i64::MAX);
-        let next = highest
-            .max(above)
-            .max(reserved.unwrap_or_default())
-            .max(0)
-            .checked_add(1);
-        watched.highest = next.or(Some(highest));
-        if let (true, Some(next)) = (reserve, next) {
-            watched.reserved = next;
-        }
+        watched.committed = Some(committed);
+        let given = watched.highest.unwrap_or_default().max(watched.heard);
+        let given = Some(given).filter(|given| *given < i64::MAX);
+        let next = watched.beyond(committed.max(above).max(given.unwrap_or_default()));
+        watched.reserved = next.unwrap_or(watched.reserved);
         Ok(next)
     }
 
     /// The largest key of a table that this connection has heard of.
     pub(in crate::engine) fn heard(&self, table: &str) -> i64 {
         let mut tables = self.lock();
-        let watched = tables.entry(table);
-        watched.highest.unwrap_or(watched.heard)
+        tables.entry(table).heard
     }
 
     /// Whether the update hook tells of a table's keys, once it was asked.
@@ -208,6 +195,7 @@ impl Watch {
     pub(in crate::engine) fn forget_keys(&self) {
         for table in &mut self.lock().list {
             table.highest = None;
+            table.committed = None;
             table.heard = 0;
         }
     }
@@ -225,12 +213,17 @@ impl Watch {
 
     /// What was done since the mark was undone: those rows need no number, and the largest keys are to be read again.
     pub(in crate::engine) fn rewind(&self, mark: &Mark) {
+        let is_whole = mark.0.is_empty();
         for (index, table) in self.lock().list.iter_mut().enumerate() {
             table
                 .touched
                 .truncate(mark.0.get(index).copied().unwrap_or(0));
             table.highest = None;
-            table.heard = 0;
+            if is_whole {
+                // Nothing is open any more, and all that counts is committed.
+                table.committed = None;
+                table.heard = 0;
+            }
         }
     }
 
@@ -273,6 +266,7 @@ impl Tables {
             is_rowid: None,
             highest: None,
             heard: 0,
+            committed: None,
             reserved: 0,
             touched: Vec::new(),
         });
@@ -283,6 +277,15 @@ impl Tables {
     fn entry(&mut self, name: &str) -> &mut WatchedTable {
         let place = self.place(name.as_bytes()).expect("a text has a place");
         &mut self.list[place]
+    }
+}
+
+impl WatchedTable {
+    /// The first key beyond this one that no session was given.
+    fn beyond(&self, key: i64) -> Option<i64> {
+        // The row with the largest key there is may be gone, or never come.
+        let reserved = Some(self.reserved).filter(|reserved| *reserved < i64::MAX);
+        key.max(reserved.unwrap_or_default()).max(0).checked_add(1)
     }
 }
 
@@ -350,11 +353,30 @@ mod tests {
         assert_eq!(watch.next_key("t", 0, read), Ok(Some(10)));
     }
 
+    /// A unit of the group failed, and those before it had inserted: a session was given one of their keys, and the
+    /// next saves were as well.
     #[test]
-    fn a_key_heard_of_before_the_table_was_read_counts() {
+    fn keys_that_are_not_committed_yet_are_not_given_to_sessions() {
         let watch = Watch::default();
-        watch.row_changed(b"t", 20, false);
-        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(7)), Ok(Some(21)));
+        let committed = || Ok::<_, ()>(7);
+        watch.set_is_rowid("t", true);
+        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(8)));
+        watch.row_changed(b"t", 8, false);
+        let mark = watch.mark();
+        watch.rewind(&mark);
+        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(9)));
+        let with_its_own = || Ok::<_, ()>(8);
+        assert_eq!(watch.next_key("t", 0, with_its_own), Ok(Some(10)));
+    }
+
+    #[test]
+    fn a_crazy_key_that_was_undone_is_forgotten() {
+        let watch = Watch::default();
+        watch.set_is_rowid("t", true);
+        watch.row_changed(b"t", i64::MAX, false);
+        watch.rewind(&Mark::default());
+        let committed = || Ok::<_, ()>(7);
+        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(8)));
     }
 
     #[test]
