@@ -1,7 +1,8 @@
 //! What a contender has to do.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
+use anabranch::observe::Statistics;
 use workload::{NewOrder, Result};
 
 /// An open database of one contender; a clone is another handle to it.
@@ -24,6 +25,14 @@ pub(crate) trait Contender: Clone + Send + Sync + 'static {
     /// Reads an order, adds one to its quantity and to its version, and saves it; tries again if somebody else was
     /// faster.
     fn increment(&self, id: i64) -> impl Future<Output = Result<()>> + Send;
+
+    /// Saves one new order in a transaction that then waits so long before it commits.
+    fn insert(&self, order: NewOrder, wait: Duration) -> impl Future<Output = Result<()>> + Send;
+
+    /// What the library counted since the file was opened, for one that counts.
+    fn statistics(&self) -> Option<Statistics> {
+        None
+    }
 
     /// Closes the file.
     fn close(self) -> impl Future<Output = Result<()>> + Send;

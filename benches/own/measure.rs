@@ -1,7 +1,8 @@
 //! One run of one contender: who does what, and how long it took.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use anabranch::observe::Statistics;
 use tokio::runtime::Handle;
 use workload::{Heartbeat, Latencies, NewOrder, Random, Result};
 
@@ -21,6 +22,10 @@ pub(crate) struct Load {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Save,
+    /// A save in a transaction that waits so long before it commits.
+    Insert {
+        wait: Duration,
+    },
     /// Reads one of so many rows.
     Get {
         of: u32,
@@ -41,6 +46,8 @@ pub(crate) struct Run {
     pub(crate) per_second: f64,
     pub(crate) operations: Latencies,
     pub(crate) beats: Latencies,
+    /// What the library counted, before and after.
+    pub(crate) statistics: Option<(Statistics, Statistics)>,
 }
 
 impl Load {
@@ -86,6 +93,7 @@ impl Load {
 /// Runs a load and takes the time.
 pub(crate) async fn run<C: Contender>(contender: &C, load: Load) -> Result<Run> {
     perform(contender, load.warm_up()).await?;
+    let before = contender.statistics();
     let heartbeat = Heartbeat::start(&Handle::current());
     let began = Instant::now();
     let performed = perform(contender, load).await;
@@ -95,6 +103,7 @@ pub(crate) async fn run<C: Contender>(contender: &C, load: Load) -> Result<Run> 
         per_second: f64::from(load.operations()) * load.weight() / seconds,
         operations: performed?,
         beats,
+        statistics: before.zip(contender.statistics()),
     })
 }
 
@@ -129,6 +138,12 @@ async fn work<C: Contender>(contender: C, load: Load, task: u32) -> Result<Laten
                 let order = NewOrder::nth(task + 1, n);
                 let began = Instant::now();
                 contender.save(order).await?;
+                latencies.push(began.elapsed());
+            }
+            Work::Insert { wait } => {
+                let order = NewOrder::nth(task + 1, n);
+                let began = Instant::now();
+                contender.insert(order, wait).await?;
                 latencies.push(began.elapsed());
             }
             Work::Get { of } => {

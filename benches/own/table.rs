@@ -35,17 +35,21 @@ fn of_all(runs: &[Run], which: fn(&Run) -> &Latencies) -> String {
     all.per_mille(PARTS).map(cell).concat()
 }
 
-fn cell(latency: Option<Duration>) -> String {
+fn cell(duration: Option<Duration>) -> String {
+    format!("{:>8}", latency(duration))
+}
+
+/// For people: two digits or more, in micro- or milliseconds.
+pub(crate) fn latency(latency: Option<Duration>) -> String {
     let Some(latency) = latency else {
-        return format!("{:>8}", "-");
+        return "-".to_owned();
     };
     let micros = latency.as_secs_f64() * 1e6;
-    let legible = if micros < 1000.0 {
+    if micros < 1000.0 {
         format!("{} us", digits(micros))
     } else {
         format!("{} ms", digits(micros / 1000.0))
-    };
-    format!("{legible:>8}")
+    }
 }
 
 fn digits(number: f64) -> String {

@@ -28,6 +28,12 @@ impl Latencies {
         self.nanos.append(&mut other.nanos);
     }
 
+    /// How many there are.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.nanos.len()
+    }
+
     /// What these parts per thousand of the operations did not exceed, for each of them.
     #[must_use]
     pub fn per_mille<const N: usize>(&self, parts: [usize; N]) -> [Option<Duration>; N] {

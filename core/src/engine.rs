@@ -286,6 +286,8 @@ impl Engine {
             busy::retrying(core.options.busy_timeout, || {
                 execute(writer.connection(), "VACUUM")
             })?;
+            // Rows may have other rowids.
+            core.history.committed(history::Changes::Unknown);
             truncate_log(writer, core).map(drop)
         })
         .await

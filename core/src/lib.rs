@@ -2,7 +2,7 @@
 //!
 //! [`Database`](database::Database) is one file. A [`Context`](context::Context) tracks entities and saves what changed.
 //! A [`Query`](query::Query) reads. A [`Transaction`](engine::Transaction) does several things at once, raw sqlx queries
-//! among them. Most applications import the [`prelude`].
+//! among them; a [`Session`](engine::Session) does so beside others. Most applications import the [`prelude`].
 //!
 //! ```
 //! use anabranch::prelude::*;
@@ -46,6 +46,7 @@
 //! | read | [`query`] |
 //! | open, and run transactions | [`Database`](database::Database), [`DatabaseBuilder`](database::DatabaseBuilder) |
 //! | run raw SQL | [`Transaction`](engine::Transaction), which sqlx's queries take as `&mut *tx` |
+//! | write side by side | [`Database::concurrent`](database::Database::concurrent), [`Session`](engine::Session), [`Isolation`](engine::Isolation) |
 //! | know what to do about an error | [`ErrorKind`](error::ErrorKind) |
 //! | choose where statements run | [`Execution`](engine::Execution) |
 //!

@@ -15,6 +15,7 @@
 
 mod check;
 mod disk;
+mod sessions;
 mod work;
 
 use anabranch::engine::Synchronous;

@@ -1,6 +1,6 @@
 //! The checker: whether what clients saw is what they would have seen one after the other, in commit order.
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, fmt, path::Path};
 
 use anabranch::prelude::ErrorKind;
 
@@ -46,6 +46,50 @@ pub(crate) enum Violation {
         found: Vec<Vec<Cell>>,
         replayed: Vec<Vec<Cell>>,
     },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost { unit } => write!(f, "unit {unit} was acknowledged, and is not there"),
+            Self::Unasked { unit } => write!(f, "unit {unit} is there, and should not be"),
+            Self::Number { unit, told, found } => {
+                write!(f, "unit {unit} was told the number {told}, and has {found}")
+            }
+            Self::Order { unit } => {
+                write!(f, "unit {unit} comes after one that was asked for later")
+            }
+            Self::Differs {
+                unit,
+                kind,
+                difference,
+            } => write!(
+                f,
+                "unit {unit} ({kind:?}), where it committed: {difference}"
+            ),
+            Self::Impossible { unit, refused } => {
+                write!(f, "unit {unit} could not have committed there: {refused:?}")
+            }
+            Self::NoSnapshot {
+                unit,
+                kind,
+                low,
+                high,
+                difference,
+            } => write!(
+                f,
+                "unit {unit} ({kind:?}) saw none of the states {low} to {high}; at the last: {difference}"
+            ),
+            Self::Dump {
+                query,
+                found,
+                replayed,
+            } => write!(
+                f,
+                "{query}: only found {found:?}, only replayed {replayed:?}"
+            ),
+        }
+    }
 }
 
 /// All violations in a history that began with this file.
@@ -202,8 +246,8 @@ impl<'h> Checker<'h> {
     fn apply(&mut self, replay: &Replay, unit: &Unit) {
         match replay.apply(&unit.entries) {
             Ok(sees) => {
-                let only_writes = unit.kind == Kind::Snapshot;
-                if let Some(difference) = difference(&unit.entries, &sees, only_writes) {
+                let of_snapshot = unit.kind == Kind::Snapshot;
+                if let Some(difference) = difference(&unit.entries, &sees, of_snapshot) {
                     self.violations.push(Violation::Differs {
                         unit: unit.id,
                         kind: unit.kind,

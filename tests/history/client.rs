@@ -10,17 +10,15 @@ use crate::{
     operation::{
         Cell, Operation, Place, Seen,
         Sees::{FirstRow, Rows},
-        is_constraint,
     },
     pace::Pace,
     shape::Shape,
     tables::Item,
+    typed::{INSERT, SET_VALUE, VALUE},
     unit::Entry,
 };
 
-const FIND: &str = "SELECT id, grp, val, tag FROM item WHERE id = ?";
 const MARK: &str = "INSERT INTO event (id, seq) VALUES (?, 0)";
-const INSERT: &str = "INSERT INTO item (id, grp, val, tag) VALUES (?, ?, ?, ?)";
 
 /// A client in the middle of a unit.
 pub(crate) struct Client<'a, 'p> {
@@ -79,7 +77,7 @@ impl Client<'_, '_> {
         }
     }
 
-    fn chance(&mut self) -> Chance<'_> {
+    pub(crate) fn chance(&mut self) -> Chance<'_> {
         Chance {
             random: self.random,
             keys: self.shape.keys,
@@ -94,7 +92,7 @@ impl Client<'_, '_> {
 
     async fn read_then_write(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
         let key = self.chance().key();
-        let read = Operation::read("SELECT val FROM item WHERE id = ?", vec![key.into()]);
+        let read = Operation::read(VALUE, vec![key.into()]);
         let seen = self.run(read.seeing(FirstRow), entries).await?;
         let Seen::Rows(rows) = seen else {
             return Ok(());
@@ -104,7 +102,7 @@ impl Client<'_, '_> {
         };
         self.pace.next().await;
         let args = vec![(value + 1).into(), key.into()];
-        let write = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
+        let write = Operation::write(SET_VALUE, args);
         self.run(write, entries).await.map(drop)
     }
 
@@ -166,96 +164,6 @@ impl Client<'_, '_> {
         self.run(Operation::write(INSERT, args), entries)
             .await
             .map(drop)
-    }
-
-    async fn typed(&mut self, draw: Draw, entries: &mut Vec<Entry>) -> Result<(), Error> {
-        let key = self.chance().key();
-        match draw {
-            Draw::TypedInsert => return self.typed_insert(entries).await,
-            Draw::TypedQuery => return self.typed_query(key, entries).await,
-            _ => {}
-        }
-        let mut ctx = self.place.context();
-        let found = ctx.find::<Item>(key).await?;
-        let rows = found.iter().map(|item| columns(&ctx[*item])).collect();
-        did(
-            entries,
-            Operation::read(FIND, vec![key.into()]),
-            Seen::Rows(rows),
-        );
-        let Some(item) = found else {
-            return Ok(());
-        };
-        match draw {
-            Draw::TypedUpdate => {
-                ctx[item].val += 1;
-                let args = vec![ctx[item].val.into(), key.into()];
-                ctx.save_changes().await?;
-                let update = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
-                did(entries, update, Seen::Changed(1));
-            }
-            Draw::TypedDelete => {
-                ctx.remove(item);
-                ctx.save_changes().await?;
-                let delete = Operation::write("DELETE FROM item WHERE id = ?", vec![key.into()]);
-                did(entries, delete, Seen::Changed(1));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    async fn typed_insert(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
-        let item = new_item(&mut self.chance());
-        let mut args = columns(&item);
-        let mut ctx = self.place.context();
-        let item = ctx.add(item);
-        match ctx.save_changes().await {
-            Ok(_) => {
-                args[0] = ctx[item].id.into();
-                did(entries, Operation::write(INSERT, args), Seen::Changed(1));
-                Ok(())
-            }
-            Err(error) if is_constraint(error.kind()) => {
-                // Under no key: the tag is what was refused.
-                args[0] = Cell::Null;
-                did(
-                    entries,
-                    Operation::write(INSERT, args),
-                    Seen::Refused(error.kind()),
-                );
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn typed_query(&mut self, key: i64, entries: &mut Vec<Entry>) -> Result<(), Error> {
-        let group = key % 5;
-        let items = Item::query().filter(Item::GRP.eq(group));
-        let sorted = items.clone().order_by([Item::ID.asc()]);
-        let mut ctx = self.place.context();
-        let rows = sorted.load(&mut ctx).await?;
-        let rows = rows.into_iter().map(|item| columns(&ctx[item])).collect();
-        drop(ctx);
-        let all = "SELECT id, grp, val, tag FROM item WHERE grp = ? ORDER BY id";
-        did(
-            entries,
-            Operation::read(all, vec![group.into()]),
-            Seen::Rows(rows),
-        );
-        self.pace.next().await;
-        let count = match &mut self.place {
-            Place::Session(session) => items.count(&mut **session).await?,
-            Place::Transaction(transaction) => items.count(&mut **transaction).await?,
-        };
-        let count = Cell::Integer(i64::try_from(count).unwrap());
-        let counted = Operation::read(
-            "SELECT count(*) FROM item WHERE grp = ?",
-            vec![group.into()],
-        );
-        did(entries, counted, Seen::Rows(vec![vec![count]]));
-        Ok(())
     }
 
     async fn savepoint(
@@ -337,31 +245,8 @@ pub(crate) fn is_mark(entry: &Entry) -> bool {
     matches!(entry, Entry::Did { operation, .. } if operation.sql == MARK)
 }
 
-/// An item as a save inserts it.
-pub(crate) fn inserted(item: &Item) -> Operation {
-    Operation::write(INSERT, columns(item))
-}
-
-pub(crate) fn new_item(chance: &mut Chance<'_>) -> Item {
-    Item {
-        id: 0,
-        grp: chance.below(5),
-        val: chance.below(100),
-        tag: chance.tag(),
-    }
-}
-
 pub(crate) fn did(entries: &mut Vec<Entry>, operation: Operation, seen: Seen) {
     entries.push(Entry::Did { operation, seen });
-}
-
-pub(crate) fn columns(item: &Item) -> Vec<Cell> {
-    vec![
-        item.id.into(),
-        item.grp.into(),
-        item.val.into(),
-        item.tag.clone().into(),
-    ]
 }
 
 fn now() -> f64 {

@@ -2,9 +2,14 @@
 
 use anabranch_tests::random::Random;
 
-use crate::operation::{
-    Cell, Operation,
-    Sees::{FirstRow, Rowid, Rows},
+use crate::{
+    operation::{
+        Cell, Operation,
+        Sees::{FirstRow, Rowid},
+    },
+    statements::{
+        clash, computed, deferred, docs, families, logged, pairs, raise, returning, schema, upsert,
+    },
 };
 
 /// What is drawn for a place in a unit.
@@ -79,7 +84,7 @@ impl Chance<'_> {
         (!self.random.once_in(3)).then(|| format!("t{}", self.key()))
     }
 
-    fn range(&mut self) -> Vec<Cell> {
+    pub(crate) fn range(&mut self) -> Vec<Cell> {
         let low = self.key();
         let high = low + self.below(1 + self.keys / 3);
         vec![low.into(), high.into()]
@@ -90,26 +95,6 @@ impl Draw {
     /// The statement, if it is one.
     pub(crate) fn operation(self, chance: &mut Chance<'_>) -> Option<Operation> {
         Some(match self {
-            Self::KeyRead => Operation::read(
-                "SELECT grp, val, tag FROM item WHERE id = ?",
-                vec![chance.key().into()],
-            ),
-            Self::FirstRead => Operation::read(
-                "SELECT id, val FROM item WHERE id >= ? ORDER BY id",
-                vec![chance.key().into()],
-            )
-            .seeing(FirstRow),
-            Self::RangeRead => Operation::read(
-                "SELECT id, val FROM item WHERE id BETWEEN ? AND ? ORDER BY id",
-                chance.range(),
-            ),
-            Self::Count => Operation::read(
-                "SELECT count(*), sum(val) FROM item WHERE grp = ?",
-                vec![chance.below(5).into()],
-            ),
-            Self::ViewRead => {
-                Operation::read("SELECT grp, items, total FROM totals ORDER BY grp", vec![])
-            }
             Self::KeyInsert => Operation::write(
                 "INSERT INTO item (id, grp, val, tag) VALUES (?, ?, ?, ?)",
                 vec![
@@ -154,199 +139,34 @@ impl Draw {
             Self::Raise => raise(chance),
             Self::Computed => computed(chance),
             Self::Docs => docs(chance),
-            Self::Schema => match chance.below(3) {
-                0 => Operation::write("DROP INDEX IF EXISTS item_val", vec![]).seeing(Rows),
-                1 => Operation::write("CREATE INDEX IF NOT EXISTS item_val ON item (val)", vec![])
-                    .seeing(Rows),
-                _ => Operation::read(
-                    "SELECT id FROM item WHERE val = ? ORDER BY id",
-                    vec![chance.below(110).into()],
-                ),
-            },
-            _ => return None,
+            Self::Schema => schema(chance),
+            _ => return self.read(chance),
         })
     }
-}
 
-fn upsert(chance: &mut Chance<'_>) -> Operation {
-    if chance.random.once_in(2) {
-        let args = vec![
-            chance.key().into(),
-            chance.below(5).into(),
-            chance.below(9).into(),
-        ];
-        return Operation::write(
-            "INSERT INTO item (id, grp, val) VALUES (?, ?, ?)
-             ON CONFLICT (id) DO UPDATE SET val = val + excluded.val RETURNING id, val",
-            args,
-        )
-        .seeing(Rows);
-    }
-    Operation::write(
-        "INSERT INTO item (id, grp, val, tag) VALUES (?, ?, ?, ?)
-         ON CONFLICT (id) DO UPDATE SET tag = excluded.tag ON CONFLICT (tag) DO NOTHING",
-        vec![
-            chance.key().into(),
-            chance.below(5).into(),
-            chance.below(9).into(),
-            Some(format!("t{}", chance.key())).into(),
-        ],
-    )
-}
-
-fn clash(chance: &mut Chance<'_>) -> Operation {
-    let tag: Cell = Some(format!("t{}", chance.key())).into();
-    let key = chance.key().into();
-    match chance.below(3) {
-        0 => Operation::write("UPDATE item SET tag = ? WHERE id = ?", vec![tag, key]),
-        1 => Operation::write(
-            "INSERT OR IGNORE INTO item (id, grp, val, tag) VALUES (?, 0, 0, ?)",
-            vec![key, tag],
-        ),
-        _ => Operation::write(
-            "INSERT INTO item (id, grp, val, tag) VALUES (?, 0, 0, ?)",
-            vec![key, tag],
-        ),
-    }
-}
-
-fn returning(chance: &mut Chance<'_>) -> Operation {
-    match chance.below(3) {
-        0 => Operation::write(
-            "UPDATE item SET val = val + 1 WHERE id BETWEEN ? AND ? RETURNING id, val",
-            chance.range(),
-        ),
-        1 => Operation::write(
-            "DELETE FROM item WHERE id = ? RETURNING grp, val, tag",
-            vec![chance.key().into()],
-        ),
-        _ => Operation::write(
-            "INSERT INTO item (grp, val) SELECT grp, val FROM item WHERE id = ? RETURNING id, val",
-            vec![chance.key().into()],
-        ),
-    }
-    .seeing(Rows)
-}
-
-fn pairs(chance: &mut Chance<'_>) -> Operation {
-    let (a, b) = (Cell::from(chance.key()), Cell::from(chance.below(3)));
-    match chance.below(6) {
-        0 => Operation::read("SELECT b, val FROM pair WHERE a = ? ORDER BY b", vec![a]),
-        1 => Operation::write("INSERT INTO pair (a, b, val) VALUES (?, ?, 1)", vec![a, b]),
-        2 => Operation::write("DELETE FROM pair WHERE a = ? AND b = ?", vec![a, b]),
-        3 => Operation::write(
-            "INSERT OR REPLACE INTO pair (a, b, val) VALUES (?, ?, 7)",
-            vec![a, b],
-        ),
-        4 => Operation::write("UPDATE pair SET b = ? WHERE a = ?", vec![b, a]),
-        _ => Operation::write("UPDATE pair SET val = val + 1 WHERE a = ?", vec![a]),
-    }
-}
-
-fn families(chance: &mut Chance<'_>) -> Operation {
-    let key = Cell::from(1 + chance.below(8));
-    let child = Cell::from(chance.key());
-    match chance.below(7) {
-        0 => Operation::read(
-            "SELECT id FROM child WHERE parent_id = ? ORDER BY id",
-            vec![key],
-        ),
-        1 => Operation::write("DELETE FROM parent WHERE id = ?", vec![key]),
-        2 => Operation::write("INSERT INTO parent (id, val) VALUES (?, 1)", vec![key]),
-        3 => Operation::write(
-            "UPDATE child SET parent_id = ? WHERE id = ?",
-            vec![key, child],
-        ),
-        4 => Operation::read(
-            "SELECT p.id, count(c.id) FROM parent p LEFT JOIN child c ON c.parent_id = p.id GROUP BY p.id ORDER BY p.id",
-            vec![],
-        ),
-        _ => Operation::write(
-            "INSERT INTO child (id, parent_id) VALUES (?, ?)",
-            vec![child, key],
-        ),
-    }
-}
-
-fn deferred(chance: &mut Chance<'_>) -> Operation {
-    let key = Cell::from(1 + chance.below(8));
-    let child = Cell::from(chance.key());
-    match chance.below(3) {
-        0 => Operation::write("UPDATE child SET later = ? WHERE id = ?", vec![key, child]),
-        1 => Operation::write(
-            "INSERT OR IGNORE INTO parent (id, val) VALUES (?, 2)",
-            vec![key],
-        ),
-        _ => Operation::write("UPDATE child SET later = NULL WHERE later = ?", vec![key]),
-    }
-}
-
-fn logged(chance: &mut Chance<'_>) -> Operation {
-    let key = Cell::from(chance.key());
-    match chance.below(6) {
-        0 => Operation::write("INSERT INTO logged (id, val) VALUES (?, 5)", vec![key]),
-        1 => Operation::write("DELETE FROM logged WHERE id = ?", vec![key]),
-        2 => Operation::read(
-            "SELECT what, old, new FROM log WHERE of = ? ORDER BY id",
-            vec![key],
-        ),
-        3 => Operation::write(
-            "UPDATE logged SET val = val + 1 WHERE id BETWEEN ? AND ?",
-            chance.range(),
-        ),
-        _ => Operation::write("UPDATE logged SET val = val - 10 WHERE id = ?", vec![key]),
-    }
-}
-
-fn raise(chance: &mut Chance<'_>) -> Operation {
-    let value = [-1, -2000, 1_000_000, -5][usize::try_from(chance.below(4)).unwrap()];
-    Operation::write(
-        "UPDATE logged SET val = ? WHERE id = ?",
-        vec![value.into(), chance.key().into()],
-    )
-}
-
-fn computed(chance: &mut Chance<'_>) -> Operation {
-    let key = Cell::from(chance.key());
-    match chance.below(5) {
-        0 => Operation::write("INSERT INTO computed (id, val) VALUES (?, 5)", vec![key]),
-        1 => Operation::write(
-            "UPDATE computed SET val = double + third WHERE id = ? AND val < 1000000",
-            vec![key],
-        ),
-        2 => Operation::read(
-            "SELECT id, double FROM computed WHERE third = ? ORDER BY id",
-            vec![chance.below(3).into()],
-        ),
-        3 => Operation::write(
-            "DELETE FROM computed WHERE third = ? AND id > ?",
-            vec![chance.below(3).into(), key],
-        ),
-        _ => Operation::write(
-            "UPDATE computed SET val = val + 1 WHERE id = ? RETURNING double, third",
-            vec![key],
-        )
-        .seeing(Rows),
-    }
-}
-
-fn docs(chance: &mut Chance<'_>) -> Operation {
-    let key = Cell::from(chance.key());
-    let word = Cell::Text(format!("word{}", chance.below(4)));
-    match chance.below(5) {
-        0 => Operation::write(
-            "INSERT OR REPLACE INTO docs (rowid, body) VALUES (?, ?)",
-            vec![key, word],
-        ),
-        1 => Operation::write("DELETE FROM docs WHERE rowid = ?", vec![key]),
-        2 => Operation::write(
-            "UPDATE docs SET body = body || ' ' || ? WHERE rowid = ?",
-            vec![word, key],
-        ),
-        3 => Operation::read("SELECT count(*) FROM docs WHERE docs MATCH ?", vec![word]),
-        _ => Operation::read(
-            "SELECT rowid, body FROM docs WHERE docs MATCH ? ORDER BY rowid LIMIT 5",
-            vec![word],
-        ),
+    fn read(self, chance: &mut Chance<'_>) -> Option<Operation> {
+        Some(match self {
+            Self::KeyRead => Operation::read(
+                "SELECT grp, val, tag FROM item WHERE id = ?",
+                vec![chance.key().into()],
+            ),
+            Self::FirstRead => Operation::read(
+                "SELECT id, val FROM item WHERE id >= ? ORDER BY id",
+                vec![chance.key().into()],
+            )
+            .seeing(FirstRow),
+            Self::RangeRead => Operation::read(
+                "SELECT id, val FROM item WHERE id BETWEEN ? AND ? ORDER BY id",
+                chance.range(),
+            ),
+            Self::Count => Operation::read(
+                "SELECT count(*), sum(val) FROM item WHERE grp = ?",
+                vec![chance.below(5).into()],
+            ),
+            Self::ViewRead => {
+                Operation::read("SELECT grp, items, total FROM totals ORDER BY grp", vec![])
+            }
+            _ => return None,
+        })
     }
 }

@@ -10,16 +10,21 @@
 
 mod check;
 mod client;
+mod contexts;
 mod draw;
 mod neighbour;
 mod operation;
 mod pace;
 mod parallel;
 mod planted;
+mod remains;
 mod replay;
 mod shape;
+mod shapes;
+mod statements;
 mod stepper;
 mod tables;
+mod typed;
 mod unit;
 mod world;
 
@@ -27,12 +32,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_tests::random::{Random, is_long, seed};
 
-use crate::{
-    check::check,
-    shape::{SHAPES, Shape},
-    unit::Outcome,
-    world::Remains,
-};
+use crate::{check::check, remains::Remains, shape::Shape, shapes::SHAPES, unit::Outcome};
 
 /// Which way a workload is run.
 #[derive(Debug, Clone, Copy)]
@@ -43,12 +43,12 @@ enum Way {
 
 #[tokio::test]
 async fn what_stepped_sessions_saw_is_a_serial_history() {
-    run_all("stepped", Way::Stepped, 60).await;
+    run_all("stepped", Way::Stepped, 400).await;
 }
 
 #[tokio::test]
 async fn what_parallel_sessions_saw_is_a_serial_history() {
-    run_all("parallel", Way::Parallel, 120).await;
+    run_all("parallel", Way::Parallel, 1200).await;
 }
 
 /// All shapes with one seed; in the long form again and again, with fresh ones.
@@ -93,11 +93,7 @@ async fn run(shape: &'static Shape, way: Way, seed: u64, units: u64) -> Remains 
 
 fn assert_serial(remains: &Remains, shape: &Shape, way: Way, seed: u64) {
     let violations = check(&remains.history, &remains.base);
-    let first: Vec<_> = violations
-        .iter()
-        .take(4)
-        .map(|one| format!("{one:?}"))
-        .collect();
+    let first: Vec<_> = violations.iter().take(4).map(ToString::to_string).collect();
     assert!(
         violations.is_empty(),
         "ANABRANCH_SEED={seed} ANABRANCH_SHAPE='{}' {way:?}: {} violations, of which the first are\n{}",
@@ -109,7 +105,7 @@ fn assert_serial(remains: &Remains, shape: &Shape, way: Way, seed: u64) {
 
 fn chosen() -> Vec<&'static Shape> {
     match std::env::var("ANABRANCH_SHAPE") {
-        Ok(name) => vec![Shape::named(&name)],
+        Ok(name) => vec![shapes::named(&name)],
         Err(_) => SHAPES.iter().collect(),
     }
 }

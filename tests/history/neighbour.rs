@@ -4,12 +4,17 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
+    sync::Arc,
 };
 
+use anabranch_tests::random::Random;
+
 use crate::{
-    client::mark,
+    client::{did, mark},
     draw::{Chance, Draw},
-    operation::Operation,
+    operation::{Operation, Seen},
+    unit::{Kind, Outcome},
+    world::World,
 };
 
 /// What it writes.
@@ -63,8 +68,34 @@ impl Neighbour {
     }
 }
 
+impl World {
+    /// On a thread that may wait: who holds the write lock may be on this one.
+    pub(crate) async fn peer(&self, random: &mut Random) {
+        let mut unit = self.unit(Kind::Peer);
+        let mut chance = Chance {
+            random,
+            keys: self.shape.keys,
+        };
+        let operations = draw(unit.id, &mut chance);
+        let neighbour = Arc::clone(self.neighbour.as_ref().unwrap());
+        unit.submitted = self.recorder.tick();
+        let asked = tokio::task::spawn_blocking(move || {
+            let answer = neighbour.lock().unwrap().write(&operations);
+            (operations, answer)
+        });
+        let (operations, changed) = asked.await.unwrap();
+        let Some(changed) = changed else {
+            return self.ended(unit, Outcome::Undone);
+        };
+        for (operation, changed) in operations.into_iter().zip(changed) {
+            did(&mut unit.entries, operation, Seen::Changed(changed));
+        }
+        self.ended(unit, Outcome::Committed(None));
+    }
+}
+
 /// What it is to write as a unit.
-pub(crate) fn draw(unit: i64, chance: &mut Chance<'_>) -> Vec<Operation> {
+fn draw(unit: i64, chance: &mut Chance<'_>) -> Vec<Operation> {
     let mut operations = vec![mark(unit)];
     for _ in 0..=chance.below(2) {
         let draw = DRAWS[usize::try_from(chance.below(5)).unwrap()];

@@ -7,8 +7,9 @@ use futures_util::future::join_all;
 
 use crate::{
     pace::Pace,
+    remains::Remains,
     shape::{Shape, Task},
-    world::{Remains, World},
+    world::World,
 };
 
 const THREADS: u64 = 2;

@@ -4,11 +4,12 @@ use anabranch_tests::random::seed;
 
 use crate::{
     check::{Violation, check, committed, window},
+    client::is_mark,
+    remains::Remains,
     replay::{Replay, difference},
-    shape::Shape,
+    shapes::named,
     stepper,
     unit::{Entry, History, Kind, Outcome, Unit},
-    world::Remains,
 };
 
 /// How many histories are looked at for a place where a fault changes something.
@@ -19,7 +20,7 @@ async fn find(name: &str, plant: impl Fn(&Remains) -> usize) {
     let first = seed(name);
     let mut planted = 0;
     for round in 0..HISTORIES {
-        let shape = Shape::named("saves and transactions between");
+        let shape = named("saves and transactions between");
         let remains = stepper::run(shape, first.wrapping_add(round), 60).await;
         let violations = check(&remains.history, &remains.base);
         assert!(
@@ -38,7 +39,10 @@ async fn find(name: &str, plant: impl Fn(&Remains) -> usize) {
 async fn a_comparison_that_was_skipped_is_reported() {
     find("skipped comparison", |remains| {
         let conflicts = remains.history.units.iter();
-        let conflicts = conflicts.filter(|unit| unit.outcome == Outcome::Conflict && unit.kind == Kind::Serializable);
+        let conflicts = conflicts.filter(|unit| unit.outcome == Outcome::Conflict
+                && unit.kind == Kind::Serializable
+                && unit.entries.iter().any(is_mark)
+                && was_alone(unit, &remains.history));
         let planted = conflicts.map(|unit| {
             let id = unit.id;
             let mut wrong = remains.history.clone();
@@ -167,6 +171,12 @@ async fn a_unit_of_which_only_the_mark_is_left_is_reported() {
         planted.take(5).count()
     })
     .await;
+}
+
+/// Whether no other was being committed as this one was found in conflict, so that it is known where that was.
+fn was_alone(unit: &Unit, history: &History) -> bool {
+    let mut others = committed(history).into_iter();
+    !others.any(|other| other.submitted < unit.ended && unit.submitted < other.ended)
 }
 
 fn unit_of(history: &mut History, id: i64) -> &mut Unit {

@@ -1,6 +1,6 @@
 //! Units run again on plain SQLite, one after the other.
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 use anabranch::prelude::ErrorKind;
 use rusqlite::Connection;
@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use crate::{
     operation::{Operation, Seen, kind_of},
     tables::{self, Dump},
+    typed::{FIND, SET_VALUE, VALUE},
     unit::Entry,
 };
 
@@ -24,6 +25,17 @@ pub(crate) struct Difference {
     pub(crate) operation: Operation,
     pub(crate) seen: Seen,
     pub(crate) replayed: Seen,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Operation { sql, args, .. } = &self.operation;
+        let (seen, replayed) = (&self.seen, &self.replayed);
+        write!(
+            f,
+            "{sql} {args:?} showed {seen:?}, and on replay {replayed:?}"
+        )
+    }
 }
 
 impl Replay {
@@ -114,10 +126,16 @@ impl Replay {
     }
 }
 
-/// The first that differs among all things, or among what wrote.
-pub(crate) fn difference(saw: &[Entry], sees: &[Entry], only_writes: bool) -> Option<Difference> {
-    let differs = (saw.iter().zip(sees)).find_map(|pair| match pair {
-        (Entry::Did { operation, .. }, _) if only_writes && !operation.writes => None,
+/// The first that differs among all things, or among what holds where a snapshot session commits: what it wrote, and
+/// what it read of a row that it then set to what came of it. Else an update of somebody else would be lost.
+pub(crate) fn difference(saw: &[Entry], sees: &[Entry], of_snapshot: bool) -> Option<Difference> {
+    let pairs = saw.iter().zip(sees).enumerate();
+    let differs = pairs.into_iter().find_map(|(place, pair)| match pair {
+        (Entry::Did { operation, .. }, _)
+            if of_snapshot && !operation.writes && !is_counted_on(operation, &saw[place..]) =>
+        {
+            None
+        }
         (Entry::Did { operation, seen }, Entry::Did { seen: replayed, .. }) => (seen != replayed)
             .then(|| Difference {
                 operation: operation.clone(),
@@ -125,7 +143,7 @@ pub(crate) fn difference(saw: &[Entry], sees: &[Entry], only_writes: bool) -> Op
                 replayed: replayed.clone(),
             }),
         (Entry::Savepoint { entries: saw, .. }, Entry::Savepoint { entries: sees, .. }) => {
-            difference(saw, sees, only_writes)
+            difference(saw, sees, of_snapshot)
         }
         _ => unreachable!("a replay has the shape of what it replays"),
     });
@@ -140,4 +158,13 @@ pub(crate) fn difference(saw: &[Entry], sees: &[Entry], only_writes: bool) -> Op
             replayed: Seen::Refused(ErrorKind::TransactionEnded),
         })
     })
+}
+
+/// Whether the row that is read here is set later.
+fn is_counted_on(read: &Operation, later: &[Entry]) -> bool {
+    let is_set = |entry: &Entry| {
+        matches!(entry, Entry::Did { operation, .. }
+            if operation.sql == SET_VALUE && operation.args[1] == read.args[0])
+    };
+    [VALUE, FIND].contains(&read.sql) && later.iter().any(is_set)
 }

@@ -2,7 +2,7 @@
 
 use anabranch_tests::{Mode, random::Random};
 
-use crate::draw::Draw::{self, *};
+use crate::{draw::Draw, shapes::SESSIONS};
 
 /// One shape. Numbers before a thing say how often it is drawn, beside the others.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,10 @@ pub(crate) enum Task {
     Write,
     /// Saves of contexts.
     Save,
+    /// A context that reads one snapshot and saves as a serializable session.
+    Context,
+    /// The same with snapshot isolation.
+    SnapshotContext,
     /// A read on the database itself.
     Read,
     /// `db.checkpoint`.
@@ -40,197 +44,7 @@ pub(crate) enum Task {
     Peer,
 }
 
-const SESSIONS: &[(u64, Task)] = &[(6, Task::Session), (3, Task::Concurrent), (1, Task::Read)];
-const SNAPSHOTS: &[(u64, Task)] = &[
-    (5, Task::SnapshotSession),
-    (3, Task::SnapshotConcurrent),
-    (2, Task::Session),
-    (1, Task::Read),
-];
-const MIXED: &[(u64, Task)] = &[
-    (4, Task::Session),
-    (2, Task::SnapshotSession),
-    (3, Task::Concurrent),
-    (2, Task::Write),
-    (3, Task::Save),
-    (1, Task::Read),
-    (1, Task::Checkpoint),
-];
-const CHECKPOINTS: &[(u64, Task)] = &[
-    (4, Task::Session),
-    (2, Task::Concurrent),
-    (2, Task::Save),
-    (4, Task::Checkpoint),
-];
-const PEERS: &[(u64, Task)] = &[
-    (4, Task::Session),
-    (1, Task::SnapshotSession),
-    (3, Task::Concurrent),
-    (2, Task::Save),
-    (1, Task::Write),
-    (1, Task::Read),
-    (4, Task::Peer),
-];
-
-const BASIC: &[(u64, Draw)] = &[
-    (3, KeyRead),
-    (2, RangeRead),
-    (1, Count),
-    (2, ReadThenWrite),
-    (2, KeyUpdate),
-    (1, RangeUpdate),
-    (1, KeyInsert),
-    (1, KeyDelete),
-    (1, Undone),
-];
-const ALL: &[(u64, Draw)] = &[
-    (3, KeyRead),
-    (1, FirstRead),
-    (1, RangeRead),
-    (1, Count),
-    (1, ViewRead),
-    (1, TypedFind),
-    (1, TypedQuery),
-    (1, TypedInsert),
-    (1, TypedUpdate),
-    (1, TypedDelete),
-    (1, NextId),
-    (1, SqlNextId),
-    (1, AutomaticInsert),
-    (1, KeyInsert),
-    (2, KeyUpdate),
-    (1, RangeUpdate),
-    (2, ReadThenWrite),
-    (1, KeyDelete),
-    (1, Upsert),
-    (1, Replace),
-    (1, Clash),
-    (1, Returning),
-    (1, Pairs),
-    (1, Families),
-    (1, Deferred),
-    (1, Logged),
-    (1, Computed),
-    (1, Noise),
-    (1, Docs),
-    (1, Undone),
-    (1, Kept),
-];
-
-/// All shapes.
-pub(crate) const SHAPES: &[Shape] = &[
-    shape(
-        "key reads and writes",
-        &[(3, KeyRead), (2, KeyUpdate), (2, ReadThenWrite)],
-    ),
-    shape("one hot row", &[(1, KeyRead), (3, ReadThenWrite)]).keys(1),
-    shape(
-        "ranges and phantoms",
-        &[
-            (3, RangeRead),
-            (2, Count),
-            (1, ViewRead),
-            (2, KeyInsert),
-            (1, KeyDelete),
-            (1, RangeUpdate),
-        ],
-    ),
-    shape(
-        "first rows",
-        &[
-            (4, FirstRead),
-            (2, KeyInsert),
-            (2, KeyDelete),
-            (1, KeyUpdate),
-        ],
-    ),
-    shape(
-        "typed",
-        &[
-            (2, TypedFind),
-            (2, TypedQuery),
-            (3, TypedInsert),
-            (3, TypedUpdate),
-            (2, TypedDelete),
-        ],
-    ),
-    shape(
-        "keys asked for",
-        &[(3, NextId), (3, SqlNextId), (2, TypedInsert), (1, Count)],
-    ),
-    shape(
-        "automatic rowids",
-        &[
-            (3, AutomaticInsert),
-            (1, TypedInsert),
-            (1, KeyDelete),
-            (1, KeyRead),
-        ],
-    ),
-    shape(
-        "upserts and replaces",
-        &[
-            (3, Upsert),
-            (2, Replace),
-            (2, Clash),
-            (1, KeyDelete),
-            (1, KeyRead),
-        ],
-    ),
-    shape(
-        "unique values that clash",
-        &[(4, Clash), (2, TypedInsert), (1, KeyDelete), (1, KeyRead)],
-    ),
-    shape(
-        "savepoints",
-        &[
-            (3, Undone),
-            (2, Kept),
-            (2, KeyUpdate),
-            (1, KeyRead),
-            (1, KeyInsert),
-        ],
-    ),
-    shape(
-        "returning",
-        &[(4, Returning), (1, KeyDelete), (1, KeyInsert), (1, KeyRead)],
-    ),
-    shape("without rowids", &[(4, Pairs), (1, KeyRead)]),
-    shape("families", &[(4, Families), (2, Deferred)]),
-    shape("triggers", &[(4, Logged), (1, Raise), (1, KeyRead)]),
-    shape("generated columns", &[(4, Computed), (1, KeyRead)]),
-    shape(
-        "chance and time",
-        &[(3, Noise), (2, KeyUpdate), (1, KeyRead)],
-    ),
-    shape("full text", &[(3, Docs), (1, KeyUpdate)]),
-    shape(
-        "indexes come and go",
-        &[(1, Schema), (3, KeyUpdate), (2, RangeRead), (1, KeyRead)],
-    ),
-    shape("snapshots", BASIC).units(SNAPSHOTS),
-    shape("snapshots of everything", ALL)
-        .units(SNAPSHOTS)
-        .keys(30),
-    shape("saves and transactions between", BASIC).units(MIXED),
-    shape("everything", ALL).units(MIXED).keys(30),
-    shape("everything, long", ALL)
-        .units(MIXED)
-        .keys(60)
-        .statements(25),
-    shape("checkpoints", BASIC).units(CHECKPOINTS),
-    shape("another process", BASIC).units(PEERS),
-    shape("everything beside another process", ALL)
-        .units(PEERS)
-        .keys(30),
-    shape("threaded", ALL).units(MIXED).mode(Mode::Threaded),
-    shape("full", ALL).units(MIXED).mode(Mode::Full),
-    shape("full beside another process", BASIC)
-        .units(PEERS)
-        .mode(Mode::Full),
-];
-
-const fn shape(name: &'static str, draws: &'static [(u64, Draw)]) -> Shape {
+pub(crate) const fn shape(name: &'static str, draws: &'static [(u64, Draw)]) -> Shape {
     Shape {
         name,
         mode: Mode::Inline,
@@ -242,30 +56,24 @@ const fn shape(name: &'static str, draws: &'static [(u64, Draw)]) -> Shape {
 }
 
 impl Shape {
-    const fn mode(mut self, mode: Mode) -> Self {
+    pub(crate) const fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    const fn keys(mut self, keys: u64) -> Self {
+    pub(crate) const fn keys(mut self, keys: u64) -> Self {
         self.keys = keys;
         self
     }
 
-    const fn statements(mut self, statements: u64) -> Self {
+    pub(crate) const fn statements(mut self, statements: u64) -> Self {
         self.statements = statements;
         self
     }
 
-    const fn units(mut self, units: &'static [(u64, Task)]) -> Self {
+    pub(crate) const fn units(mut self, units: &'static [(u64, Task)]) -> Self {
         self.units = units;
         self
-    }
-
-    /// The shape of this name.
-    pub(crate) fn named(name: &str) -> &'static Self {
-        let found = SHAPES.iter().find(|shape| shape.name == name);
-        found.unwrap_or_else(|| panic!("no shape has the name `{name}`"))
     }
 
     pub(crate) fn has(&self, task: Task) -> bool {

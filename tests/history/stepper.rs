@@ -6,8 +6,9 @@ use anabranch_tests::random::Random;
 
 use crate::{
     pace::{Gate, Pace, Stepped, step},
+    remains::Remains,
     shape::{Shape, Task},
-    world::{Remains, World},
+    world::World,
 };
 
 /// The most clients that are in the middle of a unit.

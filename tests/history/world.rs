@@ -2,7 +2,6 @@
 
 use std::{
     cell::RefCell,
-    path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
@@ -10,18 +9,18 @@ use anabranch::{
     engine::{ConcurrentOptions, SessionGuard},
     prelude::*,
 };
-use anabranch_tests::{dropped_after, load::plainly, random::Random};
+use anabranch_tests::{dropped_after, random::Random};
 use tempfile::TempDir;
 
 use crate::{
-    client::{Client, columns, did, inserted, mark, new_item},
-    draw::Chance,
-    neighbour::{self, Neighbour},
-    operation::{Operation, Place, Seen, is_constraint},
+    client::Client,
+    neighbour::Neighbour,
+    operation::{Place, Seen},
     pace::Pace,
+    remains::{self, Remains},
     shape::{Shape, Task},
-    tables::{self, Event, Item},
-    unit::{Entry, History, Kind, Outcome, Recorder, Unit},
+    tables,
+    unit::{Entry, Kind, Outcome, Recorder, Unit},
 };
 
 /// A file, open under a workload.
@@ -29,16 +28,8 @@ pub(crate) struct World {
     folder: TempDir,
     pub(crate) db: Database,
     pub(crate) shape: &'static Shape,
-    recorder: Recorder,
-    neighbour: Option<Arc<Mutex<Neighbour>>>,
-}
-
-/// What a workload left behind.
-pub(crate) struct Remains {
-    pub(crate) history: History,
-    /// The file as it was before the first unit.
-    pub(crate) base: PathBuf,
-    _folder: TempDir,
+    pub(crate) recorder: Recorder,
+    pub(crate) neighbour: Option<Arc<Mutex<Neighbour>>>,
 }
 
 impl World {
@@ -46,7 +37,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("world.db");
         tables::make(&file).await;
-        std::fs::copy(&file, folder.path().join("base.db")).unwrap();
+        std::fs::copy(&file, remains::base(&folder)).unwrap();
         let builder = Database::builder(&file).wal_autocheckpoint(100);
         let db = shape.mode.set(builder).open().await.unwrap();
         let neighbour = shape
@@ -70,13 +61,15 @@ impl World {
             Task::SnapshotConcurrent => self.concurrent(Isolation::Snapshot, random, pace).await,
             Task::Write => self.write(random, pace).await,
             Task::Save => self.save(random).await,
+            Task::Context => self.context(Isolation::Serializable, random, pace).await,
+            Task::SnapshotContext => self.context(Isolation::Snapshot, random, pace).await,
             Task::Read => self.read(random).await,
             Task::Checkpoint => drop(self.db.checkpoint().await.unwrap()),
             Task::Peer => self.peer(random).await,
         }
     }
 
-    fn unit(&self, kind: Kind) -> Unit {
+    pub(crate) fn unit(&self, kind: Kind) -> Unit {
         Unit {
             id: self.recorder.next_id(),
             kind,
@@ -88,7 +81,7 @@ impl World {
         }
     }
 
-    fn ended(&self, mut unit: Unit, outcome: Outcome) {
+    pub(crate) fn ended(&self, mut unit: Unit, outcome: Outcome) {
         unit.ended = self.recorder.tick();
         unit.outcome = outcome;
         self.recorder.ended(unit);
@@ -223,100 +216,6 @@ impl World {
         self.ended(unit, outcome);
     }
 
-    /// What the context finds is read before, on the database itself: it is no part of the unit.
-    async fn save(&self, random: &mut Random) {
-        let mut unit = self.unit(Kind::Save);
-        let mut chance = Chance {
-            random,
-            keys: self.shape.keys,
-        };
-        let mut ctx = self.db.context();
-        ctx.add(Event {
-            id: unit.id,
-            seq: CommitSeq(0),
-        });
-        did(&mut unit.entries, mark(unit.id), Seen::Changed(1));
-        let mut added = Vec::new();
-        let found = ctx.find::<Item>(chance.key()).await.unwrap();
-        match (chance.below(4), found) {
-            (0, Some(item)) => {
-                let id = ctx[item].id;
-                ctx.remove(item);
-                let delete = Operation::write("DELETE FROM item WHERE id = ?", vec![id.into()]);
-                did(&mut unit.entries, delete, Seen::Changed(1));
-            }
-            (1 | 2, Some(item)) => {
-                ctx[item].val += 1;
-                let args = vec![ctx[item].val.into(), ctx[item].id.into()];
-                let update = Operation::write("UPDATE item SET val = ? WHERE id = ?", args);
-                did(&mut unit.entries, update, Seen::Changed(1));
-            }
-            _ => added.extend((0..=chance.below(2)).map(|_| ctx.add(new_item(&mut chance)))),
-        }
-        unit.submitted = self.recorder.tick();
-        let outcome = match ctx.save_changes().await {
-            Ok(saved) => {
-                for item in added {
-                    did(&mut unit.entries, inserted(&ctx[item]), Seen::Changed(1));
-                }
-                Outcome::Committed(saved.commit_seq.map(|seq| seq.0))
-            }
-            Err(error) => {
-                assert!(
-                    is_constraint(error.kind()) || error.is_conflict(),
-                    "{error:?}"
-                );
-                // It saw nothing.
-                unit.entries.clear();
-                Outcome::Undone
-            }
-        };
-        self.ended(unit, outcome);
-    }
-
-    async fn read(&self, random: &mut Random) {
-        let mut unit = self.unit(Kind::Read);
-        let group = i64::try_from(random.below(5)).unwrap();
-        let asked = self.recorder.tick();
-        let items = Item::query()
-            .filter(Item::GRP.eq(group))
-            .order_by([Item::ID.asc()]);
-        let items = items.all(&self.db).await.unwrap();
-        unit.snapshot = Some((asked, self.recorder.tick()));
-        let all = "SELECT id, grp, val, tag FROM item WHERE grp = ? ORDER BY id";
-        let rows = items.iter().map(columns).collect();
-        did(
-            &mut unit.entries,
-            Operation::read(all, vec![group.into()]),
-            Seen::Rows(rows),
-        );
-        self.ended(unit, Outcome::Undone);
-    }
-
-    /// On a thread that may wait: who holds the write lock may be on this one.
-    async fn peer(&self, random: &mut Random) {
-        let mut unit = self.unit(Kind::Peer);
-        let mut chance = Chance {
-            random,
-            keys: self.shape.keys,
-        };
-        let operations = neighbour::draw(unit.id, &mut chance);
-        let neighbour = Arc::clone(self.neighbour.as_ref().unwrap());
-        unit.submitted = self.recorder.tick();
-        let asked = tokio::task::spawn_blocking(move || {
-            let answer = neighbour.lock().unwrap().write(&operations);
-            (operations, answer)
-        });
-        let (operations, changed) = asked.await.unwrap();
-        let Some(changed) = changed else {
-            return self.ended(unit, Outcome::Undone);
-        };
-        for (operation, changed) in operations.into_iter().zip(changed) {
-            did(&mut unit.entries, operation, Seen::Changed(changed));
-        }
-        self.ended(unit, Outcome::Committed(None));
-    }
-
     /// Whether this may be why a unit was not finished: a trigger of its own rolled it back.
     fn may_end(&self, error: &Error, unit: &Unit) -> bool {
         error.kind() == ErrorKind::TransactionEnded && was_refused(&unit.entries)
@@ -331,40 +230,11 @@ impl World {
         assert_eq!(alarms, 0, "a session wanted to write to the file");
         let file = self.db.path().to_owned();
         self.db.close().await.unwrap();
-        let history = read_back(&file, self.recorder);
-        Remains {
-            history,
-            base: self.folder.path().join("base.db"),
-            _folder: self.folder,
-        }
+        Remains::read(&file, self.folder, self.recorder)
     }
 }
 
-fn read_back(file: &Path, recorder: Recorder) -> History {
-    let connection = plainly(file).unwrap();
-    let sound = tables::rows(&connection, "PRAGMA integrity_check");
-    assert_eq!(sound, [["ok".to_owned()].map(|ok| Some(ok).into())]);
-    assert_eq!(
-        tables::rows(&connection, "PRAGMA foreign_key_check").len(),
-        0
-    );
-    connection
-        .execute_batch("INSERT INTO docs (docs, rank) VALUES ('integrity-check', 1)")
-        .unwrap();
-    let mut statement = connection.prepare("SELECT seq, id FROM event").unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
-    let rows: Vec<(i64, i64)> = rows.unwrap().map(Result::unwrap).collect();
-    let order = rows.iter().copied().collect();
-    let history = History {
-        units: recorder.into_units(),
-        order,
-        dump: tables::dump(&connection),
-    };
-    assert_eq!(history.order.len(), rows.len(), "one number for two units");
-    history
-}
-
-const fn kind(isolation: Isolation) -> Kind {
+pub(crate) const fn kind(isolation: Isolation) -> Kind {
     match isolation {
         Isolation::Serializable => Kind::Serializable,
         Isolation::Snapshot => Kind::Snapshot,

@@ -6,12 +6,10 @@
 use std::{
     collections::HashMap,
     future::Future,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    task::{Context as Polling, Poll, Waker},
     time::{Duration, Instant},
 };
 
@@ -22,9 +20,9 @@ use anabranch_tests::{
     random::{Random, is_long},
 };
 use futures_util::StreamExt;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::JoinSet;
 
-use crate::poll_once;
+use crate::hurry;
 
 /// Within this the writer and the readers answer, whatever was dropped before.
 const PROMPT: Duration = Duration::from_secs(10);
@@ -121,44 +119,7 @@ async fn storm(mode: Mode, drops: u64, mut random: Random) {
 impl Storm {
     /// Polls a future for a while, and drops it; what it came to if it was faster.
     async fn hurry<F: Future>(&mut self, future: F) -> Option<F::Output> {
-        let mut future = pin!(future);
-        let output = match self.random.below(3) {
-            // Again and again, woken by nobody.
-            0 => (0..self.random.below(5)).find_map(|_| {
-                let polled = future
-                    .as_mut()
-                    .poll(&mut Polling::from_waker(Waker::noop()));
-                match polled {
-                    Poll::Ready(output) => Some(output),
-                    Poll::Pending => None,
-                }
-            }),
-            // For some turns of the runtime.
-            1 => {
-                let mut output = None;
-                for _ in 0..self.random.below(8) {
-                    if let Poll::Ready(ready) = poll_once(future.as_mut()).await {
-                        output = Some(ready);
-                        break;
-                    }
-                    yield_now().await;
-                }
-                output
-            }
-            // For some time.
-            _ => {
-                let end = Instant::now() + self.random.micros(1500);
-                loop {
-                    if let Poll::Ready(ready) = poll_once(future.as_mut()).await {
-                        break Some(ready);
-                    }
-                    if Instant::now() > end {
-                        break None;
-                    }
-                    yield_now().await;
-                }
-            }
-        };
+        let output = hurry(&mut self.random, future).await;
         if output.is_none() {
             self.drops.fetch_add(1, Relaxed);
         }

@@ -26,3 +26,6 @@ pub struct Errors;
 
 #[doc = include_str!("../../docs/guide/src/transactions.md")]
 pub struct Transactions;
+
+#[doc = include_str!("../../docs/guide/src/writing.md")]
+pub struct Writing;

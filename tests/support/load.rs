@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch::{context::Context, error::Result, prelude::*};
+use anabranch::{context::Context, engine::Session, error::Result, prelude::*};
 use rusqlite::Connection;
 
 /// An order; `lines` says how many lines it has.
@@ -107,6 +107,55 @@ pub async fn write_order(db: &Database, task: i64, serial: i64) -> Result<i64> {
         })
         .await?;
         Ok(id)
+    })
+    .await
+}
+
+/// Saves an order with a token, and two more lines, in a session that may be committed then; returns its key.
+///
+/// # Errors
+///
+/// Those of the statements.
+pub async fn write_in_session(s: &mut Session, task: i64, serial: i64) -> Result<i64> {
+    let mut ctx = s.context();
+    let order = add_order(&mut ctx, task, serial, 1);
+    ctx.save_changes_with(&token(task, serial)).await?;
+    let id = ctx[order].id;
+    drop(ctx);
+    add_lines_in_session(s, id).await?;
+    Ok(id)
+}
+
+/// Adds a second line to an order by raw queries, and a third in a savepoint after one that is undone.
+///
+/// # Errors
+///
+/// Those of the statements.
+pub async fn add_lines_in_session(s: &mut Session, id: i64) -> Result<()> {
+    sqlx::query("INSERT INTO lines (order_id, position) VALUES (?, 1)")
+        .bind(id)
+        .execute(&mut *s)
+        .await?;
+    sqlx::query("UPDATE orders SET lines = 2 WHERE id = ?")
+        .bind(id)
+        .execute(&mut *s)
+        .await?;
+    let undone = s.savepoint(async |s| {
+        sqlx::query("DELETE FROM lines WHERE order_id = ?")
+            .bind(id)
+            .execute(&mut *s)
+            .await?;
+        Err::<(), _>(Error::application("it is undone"))
+    });
+    match undone.await {
+        Err(error) if error.kind() == ErrorKind::Application => {}
+        other => return other,
+    }
+    s.savepoint(async |s| {
+        let mut ctx = s.context();
+        let order = ctx.find::<Order>(id).await?;
+        add_line(&mut ctx, order.ok_or_else(|| missing(id))?);
+        ctx.save_changes().await.map(drop)
     })
     .await
 }

@@ -1,10 +1,10 @@
 //! This library, used as an application uses it: entities, a context for each piece of work.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use anabranch::prelude::*;
+use anabranch::{observe::Statistics, prelude::*};
 use chrono::NaiveDateTime;
-use workload::{NewOrder, Result};
+use workload::{NewOrder, Result, pause};
 
 use crate::{
     contender::{Contender, Seen},
@@ -40,13 +40,15 @@ impl From<NewOrder> for Order {
     }
 }
 
-/// How an order is incremented.
+/// How an order is incremented, or inserted in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Load, change, save; the version tells whether somebody else was faster.
     Optimistic,
     /// The same in `db.write`, where nobody can be: what the guide advises for rows that everybody writes.
     Exclusive,
+    /// In `db.concurrent`, beside others.
+    Concurrent,
 }
 
 /// A database of this library.
@@ -77,6 +79,32 @@ impl Library {
 
     pub(crate) const fn database(&self) -> &Database {
         &self.db
+    }
+
+    async fn increment_optimistically(&self, id: i64) -> Result<()> {
+        loop {
+            let mut ctx = self.db.context();
+            let order = ctx.find::<Order>(id).await?.ok_or_else(|| missing(id))?;
+            ctx[order].quantity += 1;
+            match ctx.save_changes().await {
+                Err(error) if error.is_conflict() => {}
+                saved => return Ok(saved.map(drop)?),
+            }
+        }
+    }
+
+    async fn increment_concurrently(&self, id: i64) -> anabranch::error::Result<bool> {
+        self.db
+            .concurrent(async move |s| {
+                let mut ctx = s.context();
+                let Some(order) = ctx.find::<Order>(id).await? else {
+                    return Ok(false);
+                };
+                ctx[order].quantity += 1;
+                ctx.save_changes().await?;
+                Ok(true)
+            })
+            .await
     }
 
     async fn increment_exclusively(&self, id: i64) -> anabranch::error::Result<bool> {
@@ -115,19 +143,37 @@ impl Contender for Library {
     }
 
     async fn increment(&self, id: i64) -> Result<()> {
-        if self.way == Way::Exclusive {
-            let found = self.increment_exclusively(id).await?;
-            return if found { Ok(()) } else { Err(missing(id)) };
+        let found = match self.way {
+            Way::Optimistic => return self.increment_optimistically(id).await,
+            Way::Exclusive => self.increment_exclusively(id).await?,
+            Way::Concurrent => self.increment_concurrently(id).await?,
+        };
+        if found { Ok(()) } else { Err(missing(id)) }
+    }
+
+    async fn insert(&self, order: NewOrder, wait: Duration) -> Result<()> {
+        if self.way == Way::Concurrent {
+            let insert = async move |s: &mut Session| {
+                let mut ctx = s.context();
+                ctx.add(Order::from(order.clone()));
+                ctx.save_changes().await?;
+                pause(wait).await;
+                Ok(())
+            };
+            return Ok(self.db.concurrent(insert).await?);
         }
-        loop {
-            let mut ctx = self.db.context();
-            let order = ctx.find::<Order>(id).await?.ok_or_else(|| missing(id))?;
-            ctx[order].quantity += 1;
-            match ctx.save_changes().await {
-                Err(error) if error.is_conflict() => {}
-                saved => return Ok(saved.map(drop)?),
-            }
-        }
+        let insert = async move |tx: &mut Transaction| {
+            let mut ctx = tx.context();
+            ctx.add(Order::from(order));
+            ctx.save_changes().await?;
+            pause(wait).await;
+            Ok(())
+        };
+        Ok(self.db.write(insert).await?)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(self.db.statistics())
     }
 
     async fn close(self) -> Result<()> {

@@ -1,14 +1,14 @@
 //! sqlx: a pool, or a pool of readers beside one connection that writes.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use anabranch::prelude::Synchronous;
 use chrono::NaiveDateTime;
 use sqlx::{
-    FromRow, SqlitePool,
+    FromRow, SqliteExecutor, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use workload::{NewOrder, Result};
+use workload::{NewOrder, Result, pause};
 
 use crate::{
     contender::{Contender, Seen},
@@ -81,17 +81,21 @@ async fn pool(path: &Path, synchronous: Synchronous, connections: u32) -> Result
     Ok(pool)
 }
 
+async fn insert(executor: impl SqliteExecutor<'_>, order: NewOrder) -> Result<()> {
+    sqlx::query(INSERT)
+        .bind(order.writer)
+        .bind(order.item)
+        .bind(order.quantity)
+        .bind(order.price)
+        .bind(order.placed_at)
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
 impl Contender for Pools {
     async fn save(&self, order: NewOrder) -> Result<()> {
-        sqlx::query(INSERT)
-            .bind(order.writer)
-            .bind(order.item)
-            .bind(order.quantity)
-            .bind(order.price)
-            .bind(order.placed_at)
-            .execute(&self.writers)
-            .await?;
-        Ok(())
+        insert(&self.writers, order).await
     }
 
     async fn get(&self, id: i64) -> Result<Seen> {
@@ -121,6 +125,14 @@ impl Contender for Pools {
         if updated.rows_affected() != 1 {
             return Err(lost(id));
         }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn insert(&self, order: NewOrder, wait: Duration) -> Result<()> {
+        let mut tx = self.writers.begin_with("BEGIN IMMEDIATE").await?;
+        insert(&mut *tx, order).await?;
+        pause(wait).await;
         tx.commit().await?;
         Ok(())
     }

@@ -5,6 +5,8 @@
 use std::{
     path::Path,
     sync::{Arc, Condvar, Mutex, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use anabranch::prelude::Synchronous;
@@ -105,20 +107,22 @@ impl Threads {
     }
 }
 
+fn insert(connection: &Connection, order: &NewOrder) -> Result<()> {
+    connection.prepare_cached(INSERT)?.execute(params![
+        order.writer,
+        order.item,
+        order.quantity,
+        order.price,
+        order.placed_at
+    ])?;
+    Ok(())
+}
+
 impl Contender for Threads {
     const THREADS: Option<u32> = Some(READERS);
 
     async fn save(&self, order: NewOrder) -> Result<()> {
-        self.write(|connection| {
-            connection.prepare_cached(INSERT)?.execute(params![
-                order.writer,
-                order.item,
-                order.quantity,
-                order.price,
-                order.placed_at
-            ])?;
-            Ok(())
-        })
+        self.write(|connection| insert(connection, &order))
     }
 
     async fn get(&self, id: i64) -> Result<Seen> {
@@ -152,6 +156,18 @@ impl Contender for Threads {
             ])?;
             if updated != 1 {
                 return Err(lost(id));
+            }
+            tx.commit()?;
+            Ok(())
+        })
+    }
+
+    async fn insert(&self, order: NewOrder, wait: Duration) -> Result<()> {
+        self.write(|connection| {
+            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            insert(&tx, &order)?;
+            if !wait.is_zero() {
+                thread::sleep(wait);
             }
             tx.commit()?;
             Ok(())

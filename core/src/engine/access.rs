@@ -26,6 +26,8 @@ pub(in crate::engine) struct StatementAccess {
     /// It reads ordinary tables and nothing else: while they do not change, its answer does not.
     pub(in crate::engine) is_repeatable: bool,
     pub(in crate::engine) changes_schema: bool,
+    /// It asks about, or sets, something other than tables.
+    pub(in crate::engine) is_pragma: bool,
 }
 
 /// A table that a statement writes.
@@ -97,6 +99,7 @@ impl Accesses {
         let mut found = StatementAccess {
             is_repeatable: !access.is_pragma && !access.changes_schema,
             changes_schema: access.changes_schema,
+            is_pragma: access.is_pragma,
             ..StatementAccess::default()
         };
         for table in access.reads {

@@ -25,13 +25,13 @@
 //!     that uses the file; we reach it through shared references to atomics only.
 //! 12. A file control with a number of ours is sent by the functions of `session_vfs` alone, with a pointer to the
 //!     type that belongs to the number.
-//! 20. A `WriterSlot` is leaked when it is made: whatever SQLite still knows of a VFS stays valid. Nothing of it is
+//! 13. A `WriterSlot` is leaked when it is made: whatever SQLite still knows of a VFS stays valid. Nothing of it is
 //!     written but its atomics and locks, and the link in its `sqlite3_vfs` that SQLite alone uses.
-//! 21. The real VFS, which was SQLite's default, stays registered: SQLite has it until the process ends, and an
+//! 14. The real VFS, which was SQLite's default, stays registered: SQLite has it until the process ends, and an
 //!     application that registers one as the default must keep it too. Its methods get its own pointer.
-//! 22. `writer_vfs` sets a file's methods only after it wrote its `WriterFile`, with the real file behind it, in the
+//! 15. `writer_vfs` sets a file's methods only after it wrote its `WriterFile`, with the real file behind it, in the
 //!     room that `szOsFile` asks for. SQLite uses a file from one thread at a time.
-//! 23. Region 0 of the shared memory is mapped from `xShmMap` until `xShmUnmap` or `xClose`, and longer than a header.
+//! 16. Region 0 of the shared memory is mapped from `xShmMap` until `xShmUnmap` or `xClose`, and longer than a header.
 //!     What of it is read is written only by whoever holds the lock WRITE, and read here only by its holder.
 #![allow(
     unsafe_code,

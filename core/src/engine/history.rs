@@ -225,6 +225,19 @@ impl Changes {
         }
     }
 
+    /// The tables, as far as they are known.
+    pub(in crate::engine) fn tables(&self) -> Vec<Box<str>> {
+        match self {
+            Self::Unknown => Vec::new(),
+            Self::Tables(tables) => tables.keys().cloned().collect(),
+        }
+    }
+
+    /// Whether nothing changed.
+    pub(in crate::engine) fn is_empty(&self) -> bool {
+        matches!(self, Self::Tables(tables) if tables.is_empty())
+    }
+
     /// Whether anything of this table changed.
     pub(in crate::engine) fn concern(&self, table: &str) -> bool {
         match self {
@@ -233,10 +246,11 @@ impl Changes {
         }
     }
 
-    /// A row of a table that both changed, as far as can be known: which table, and which row if only one is meant.
-    pub(in crate::engine) fn clash(&self, other: &Self) -> Option<(Box<str>, Option<i64>)> {
+    /// A table of which both changed a row, as far as can be known, and the row, if one is meant. Where either is
+    /// unknown there is no table to name.
+    pub(in crate::engine) fn clash(&self, other: &Self) -> Option<(Option<Box<str>>, Option<i64>)> {
         let (Self::Tables(ours), Self::Tables(theirs)) = (self, other) else {
-            return Some(("".into(), None));
+            return (!self.is_empty() && !other.is_empty()).then_some((None, None));
         };
         ours.iter().find_map(|(table, rows)| {
             let rowid = match (rows, theirs.get(table)?) {
@@ -246,7 +260,7 @@ impl Changes {
                 }
                 _ => None,
             };
-            Some((table.clone(), rowid))
+            Some((Some(table.clone()), rowid))
         })
     }
 }
@@ -296,11 +310,15 @@ mod tests {
         whole.add_rows("a", &Rows::All);
         assert_eq!(
             rows("a", &[1, 2]).clash(&rows("a", &[2])),
-            Some(("a".into(), Some(2)))
+            Some((Some("a".into()), Some(2)))
         );
         assert_eq!(rows("a", &[1]).clash(&rows("a", &[2])), None);
         assert_eq!(rows("a", &[1]).clash(&rows("b", &[1])), None);
-        assert_eq!(rows("a", &[1]).clash(&whole), Some(("a".into(), None)));
+        assert_eq!(
+            rows("a", &[1]).clash(&whole),
+            Some((Some("a".into()), None))
+        );
         assert!(rows("a", &[1]).clash(&Changes::Unknown).is_some());
+        assert_eq!(Changes::Unknown.clash(&Changes::default()), None);
     }
 }

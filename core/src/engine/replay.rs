@@ -160,10 +160,13 @@ impl<'a> Replay<'a> {
 
     /// Whether a statement that only reads need not be run.
     fn is_settled(&self, access: Option<&StatementAccess>) -> bool {
-        if self.recording.isolation == Isolation::Snapshot && self.others != Changes::Unknown {
-            return true;
-        }
+        let compares_rows =
+            self.recording.isolation == Isolation::Snapshot && self.others != Changes::Unknown;
         access.is_some_and(|access| {
+            // A pragma may set something that later statements rest on.
+            if compares_rows && !access.is_pragma {
+                return true;
+            }
             access.is_repeatable && !access.reads.iter().any(|table| self.changed.concern(table))
         })
     }
@@ -252,14 +255,16 @@ impl<'a> Replay<'a> {
         match mine.clash(&self.others) {
             None => Ok(()),
             Some((table, rowid)) => {
-                let error = conflict(
-                    "a row that the session wrote was written by another commit meanwhile",
-                )
-                .with_table(table.into_string());
-                Err(match rowid {
-                    Some(rowid) => error.with_key(vec![Value::Integer(rowid)]),
-                    None => error,
-                })
+                let mut error = conflict(
+                    "a row that the session wrote was written by another commit meanwhile: run it again from its start",
+                );
+                if let Some(table) = table {
+                    error = error.with_table(table.into_string());
+                }
+                if let Some(rowid) = rowid {
+                    error = error.with_key(vec![Value::Integer(rowid)]);
+                }
+                Err(error)
             }
         }
     }

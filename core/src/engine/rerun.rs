@@ -221,12 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_goes_well_cools_a_place_down() {
+    fn sessions_that_go_well_cool_a_place_down() {
         let mut heat = Heat::new();
         while heat.exclusive == 0 {
             heat.note(true);
         }
         calls_to_queue(&mut heat);
+        heat.note(false);
         heat.note(false);
         heat.note(true);
         assert!(!heat.takes_call());

@@ -21,6 +21,7 @@ use crate::{
         options::Options,
         pool::{Lent, Pool, Pooled},
         slot::Label,
+        transaction::turn,
     },
     error::{Error, ErrorKind, Result},
 };
@@ -117,7 +118,7 @@ impl Sessions {
     /// Lends a connection; nothing if there can be none. Cancel safe.
     pub(in crate::engine) async fn lend(
         &self,
-        core: &Core,
+        core: &Arc<Core>,
         label: Label,
     ) -> Result<Option<Lent<Place>>> {
         if self.are_unsupported() {
@@ -128,9 +129,20 @@ impl Sessions {
             lent => lent?,
         };
         if lent.0.is_none() {
-            lent.0 = self.connect(core).await?;
+            lent.0 = match self.connect(core).await {
+                Err(error) if error.kind() == ErrorKind::Busy => self.connect_alone(core).await?,
+                connected => connected?,
+            };
         }
         Ok(lent.0.is_some().then_some(lent))
+    }
+
+    /// The same where commits come too fast for a connection to read the schema, or the log is to be recovered: with the
+    /// writer's slot held.
+    async fn connect_alone(&self, core: &Arc<Core>) -> Result<Option<SessionConnection>> {
+        let _lease = turn(core, Label::new("the connection of a session")).await?;
+        core.writer().read()?;
+        self.connect(core).await
     }
 
     /// Opens a connection; nothing if there can be none.

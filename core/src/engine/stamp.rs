@@ -143,7 +143,7 @@ pub(in crate::engine) fn stamp(connection: &Connection, watch: &Watch) -> Result
         return Ok(None);
     }
     let number = connection
-        .prepare_cached("UPDATE anabranch_sequence SET last = last + 1 RETURNING last")
+        .prepare_cached(NEXT)
         .and_then(|mut next| next.query_row([], |row| row.get(0)))
         .map_err(from_rusqlite)?;
     let mut done: Vec<Touched> = Vec::new();
@@ -168,14 +168,30 @@ pub(in crate::engine) fn stamp(connection: &Connection, watch: &Watch) -> Result
     ))
 }
 
+/// The statements that stamp rows of those of these tables that are stamped, and the one that gives the number.
+pub(in crate::engine) fn texts(watch: &Watch, tables: Vec<Box<str>>) -> Vec<String> {
+    let stamps = tables.into_iter().filter_map(|table| {
+        let by = watch.stamped_by(&table)?;
+        Some(text(&table, &by))
+    });
+    stamps.chain([NEXT.to_owned()]).collect()
+}
+
+/// Counts the number up.
+const NEXT: &str = "UPDATE anabranch_sequence SET last = last + 1 RETURNING last";
+
+fn text(table: &str, by: &StampedBy) -> String {
+    format!(
+        "UPDATE {} SET {} = ?1 WHERE {} = ?2",
+        Identifier(table),
+        Identifier(&by.column),
+        Identifier(&by.rowid)
+    )
+}
+
 fn write(connection: &Connection, touched: &[Touched], number: i64) -> rusqlite::Result<()> {
     for table in touched {
-        let mut statement = connection.prepare_cached(&format!(
-            "UPDATE {} SET {} = ?1 WHERE {} = ?2",
-            Identifier(&table.table),
-            Identifier(&table.by.column),
-            Identifier(&table.by.rowid)
-        ))?;
+        let mut statement = connection.prepare_cached(&text(&table.table, &table.by))?;
         for rowid in &table.rowids {
             statement.execute((number, rowid))?;
         }

@@ -126,7 +126,9 @@ impl Writer {
 
     /// Reads, and so recovers the log if that is needed.
     pub(in crate::engine) fn read(&self) -> Result<()> {
-        execute(&self.connection, "SELECT count(*) FROM sqlite_schema")
+        self.connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+            .map_err(from_rusqlite)
     }
 
     /// The connection, for work under the slot that is no save.
@@ -182,6 +184,7 @@ impl Writer {
     /// Makes sure that no transaction is open, whatever happened: SQLite is asked, not a counter.
     pub(in crate::engine) fn end_transaction(&mut self, core: &Core) {
         self.watch.rewind(&Mark::default());
+        self.changes = None;
         if self.connection.is_autocommit() {
             return;
         }
@@ -285,7 +288,26 @@ impl Writer {
             }
             changes.add_noted(rows);
         }
+        if answer
+            .as_ref()
+            .is_ok_and(|receipt| receipt.commit_seq.is_some())
+        {
+            self.note_stamps();
+        }
         answer
+    }
+
+    /// Stamping is an update of its own, with its triggers.
+    fn note_stamps(&mut self) {
+        let Some(changes) = &mut self.changes else {
+            return;
+        };
+        for text in stamp::texts(&self.watch, changes.tables()) {
+            match self.accesses.of(&self.connection, &text.into()) {
+                Some(access) => changes.add_writes(&access, false),
+                None => *changes = Changes::Unknown,
+            }
+        }
     }
 
     fn session(&mut self, core: &Core, recording: &Recording) -> Answer {
@@ -301,6 +323,9 @@ impl Writer {
                 group.add(&changes);
                 if changes_schema {
                     self.look_at_schema()?;
+                }
+                if receipt.commit_seq.is_some() {
+                    self.note_stamps();
                 }
                 Ok(receipt)
             }

@@ -15,12 +15,14 @@ use anabranch_tests::{
     load::{Line, Order, add_line, add_order},
     random::{Random, is_long},
 };
-use tokio::task::JoinSet;
+use tokio::{runtime::Handle, task::JoinSet};
+
+use crate::images::sessions::{about_to_commit, beside, contended, extend, given_up};
 
 /// One transaction, written with what it did: which order has how many lines after it.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "steps")]
-struct Step {
+pub(super) struct Step {
     #[entity(id)]
     id: i64,
     task: i64,
@@ -71,16 +73,36 @@ enum Way {
     Write,
     /// The same, after one that is rolled back.
     WriteAgain,
+    /// A session beside the others.
+    Session,
+    /// One that others get in the way of.
+    Contended,
+    /// The same, surely, and run again by hand.
+    Overtaken,
+    /// One after another that is given up.
+    SessionAgain,
+    /// A context that is a session, and adds a line.
+    ExtendConcurrently,
 }
 
-const WAYS: [Way; 6] = [
+const WAYS: [Way; 14] = [
+    Way::Save,
     Way::Save,
     Way::Save,
     Way::Extend,
     Way::Extend,
     Way::Write,
     Way::WriteAgain,
+    Way::Session,
+    Way::Session,
+    Way::Contended,
+    Way::Contended,
+    Way::Overtaken,
+    Way::SessionAgain,
+    Way::ExtendConcurrently,
 ];
+/// Added to the serial of a transaction for one that overtakes it.
+const OVERTAKING: i64 = 1_000;
 const TASKS: i64 = 4;
 
 /// Works on a new database with several tasks at once.
@@ -106,7 +128,10 @@ pub(super) async fn work(synchronous: Synchronous, random: &mut Random) -> Histo
     });
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
-        tasks.spawn(Arc::clone(&shared).work(task, random.branch()));
+        // On a thread of its own: the compiler does not see that so many borrowing closures may move between threads.
+        let (shared, random) = (Arc::clone(&shared), random.branch());
+        let runtime = Handle::current();
+        tasks.spawn_blocking(move || runtime.block_on(shared.work(task, random)));
     }
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap().unwrap();
@@ -122,14 +147,10 @@ impl Shared {
             if orders.is_empty() {
                 way = Way::Save;
             }
+            let name = (task, serial);
             let issued = self.recorder.position();
-            let order = self.run(way, (task, serial), &orders, &mut random).await?;
-            let acknowledged = self.recorder.position();
-            let times = Times {
-                issued,
-                acknowledged,
-            };
-            self.times.lock().unwrap().insert((task, serial), times);
+            let order = self.run(way, name, &orders, &mut random).await?;
+            self.acknowledged(name, issued);
             orders.push(order);
             if random.once_in(40) {
                 self.db.checkpoint().await?;
@@ -138,19 +159,21 @@ impl Shared {
         Ok(())
     }
 
+    /// Notes that a transaction was acknowledged just now.
+    fn acknowledged(&self, name: Name, issued: usize) {
+        let acknowledged = self.recorder.position();
+        let times = Times {
+            issued,
+            acknowledged,
+        };
+        self.times.lock().unwrap().insert(name, times);
+    }
+
     /// Does one transaction, which writes one [`Step`]; the order that it was about.
     async fn run(&self, way: Way, name: Name, orders: &[i64], random: &mut Random) -> Result<i64> {
         let some = usize::try_from(random.below(orders.len().max(1) as u64)).unwrap();
         match way {
-            Way::Save => {
-                let mut ctx = self.db.context();
-                let lines = 1 + i64::try_from(random.below(30)).unwrap();
-                let order = add_order(&mut ctx, name.0, name.1, lines);
-                let order_id = ctx[order].id;
-                ctx.add(step(name, order_id, lines));
-                ctx.save_changes().await?;
-                Ok(ctx[order].id)
-            }
+            Way::Save => self.save(name, random).await,
             Way::Extend => {
                 let mut ctx = self.db.context();
                 let order = ctx.find::<Order>(orders[some]).await?.unwrap();
@@ -167,13 +190,50 @@ impl Shared {
                 undone.rollback().await?;
                 self.db.write(async |tx| write(tx, name).await).await
             }
+            Way::Session => beside(&self.db, name).await,
+            Way::Contended => contended(&self.db, name).await,
+            Way::Overtaken => {
+                let session = about_to_commit(&self.db, name).await?;
+                let overtaking = (name.0, name.1 + OVERTAKING);
+                let issued = self.recorder.position();
+                self.save(overtaking, random).await?;
+                self.acknowledged(overtaking, issued);
+                let error = session.commit().await.expect_err("it was overtaken");
+                assert!(error.is_conflict(), "{error:?}");
+                contended(&self.db, name).await
+            }
+            Way::SessionAgain => {
+                given_up(&self.db, (name.0, -1 - name.1), random).await?;
+                beside(&self.db, name).await
+            }
+            Way::ExtendConcurrently => extend(&self.db, name, orders[some]).await,
         }
+    }
+
+    async fn save(&self, name: Name, random: &mut Random) -> Result<i64> {
+        let mut ctx = self.db.context();
+        let lines = 1 + i64::try_from(random.below(30)).unwrap();
+        let order = add_order(&mut ctx, name.0, name.1, lines);
+        let order_id = ctx[order].id;
+        ctx.add(step(name, order_id, lines));
+        ctx.save_changes().await?;
+        Ok(ctx[order].id)
     }
 
     async fn history(&self, synchronous: Synchronous, start: usize) -> History {
         let steps = Step::query().order_by(Step::SEQ.asc());
         let steps = steps.all(&self.db).await.unwrap();
         let entries = self.recorder.entries();
+        let statistics = self.db.statistics();
+        assert!(statistics.session_conflicts > 0 && statistics.reruns > 0);
+        assert_eq!(statistics.session_alarms, 0);
+        eprintln!(
+            "images: {} sessions, {} validated, {} conflicts, {} reruns",
+            statistics.sessions,
+            statistics.replays,
+            statistics.session_conflicts,
+            statistics.reruns
+        );
         self.db.close().await.unwrap();
         let times = self.times.lock().unwrap();
         assert_eq!(steps.len(), times.len());
@@ -192,7 +252,7 @@ impl Shared {
     }
 }
 
-fn step((task, serial): Name, order_id: i64, lines: i64) -> Step {
+pub(super) fn step((task, serial): Name, order_id: i64, lines: i64) -> Step {
     Step {
         id: 0,
         task,

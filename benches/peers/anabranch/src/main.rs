@@ -119,16 +119,20 @@ impl AsyncPeer for Peer {
     }
 
     async fn tx_work(&self, order: NewOrder, wait_us: u64) -> Res<u64> {
-        self.db
-            .write(async |tx| {
-                let mut ctx = tx.context();
-                ctx.add(Order::from(order));
+        let tokio_timer = self.tokio_timer;
+        let mut runs = 0;
+        let runs = self
+            .db
+            .concurrent(async move |s| {
+                runs += 1;
+                let mut ctx = s.context();
+                ctx.add(Order::from(order.clone()));
                 ctx.save_changes().await?;
-                pause(wait_us, self.tokio_timer).await;
-                Ok(())
+                pause(wait_us, tokio_timer).await;
+                Ok(runs)
             })
             .await?;
-        Ok(0)
+        Ok(runs - 1)
     }
 
     async fn get(&self, id: i64) -> Res<Order> {

@@ -51,7 +51,7 @@ struct WriterSlot {
     users: AtomicUsize,
 }
 
-// SAFETY: invariants 20 and 21: what the pointers lead to is never freed, and used by SQLite alone.
+// SAFETY: invariants 13 and 14: what the pointers lead to is never freed, and used by SQLite alone.
 unsafe impl Send for WriterSlot {}
 // SAFETY: the same; the rest is atomics, locks, and what is never written.
 unsafe impl Sync for WriterSlot {}
@@ -123,7 +123,7 @@ impl WriterSlot {
     /// Makes one and registers it, for as long as the process lives.
     fn register(number: usize, real: *mut sqlite::sqlite3_vfs) -> Result<&'static Self> {
         let name = CString::new(format!("anabranch-writer-{number}")).map_err(|_| no_vfs())?;
-        // SAFETY: invariant 21: `real` was just found; it is copied, and written by nobody.
+        // SAFETY: invariant 14: `real` was just found; it is copied, and written by nobody.
         let mut vfs = unsafe { *real };
         above(&mut vfs);
         let slot = Box::leak(Box::new(Self {
@@ -135,7 +135,7 @@ impl WriterSlot {
             users: AtomicUsize::new(0),
         }));
         let vfs = slot.vfs.get();
-        // SAFETY: invariant 20; nobody else has the slot yet.
+        // SAFETY: invariant 13; nobody else has the slot yet.
         let registered = unsafe {
             (*vfs).zName = slot.name.as_ptr();
             (*vfs).pAppData = std::ptr::from_ref(slot).cast_mut().cast();
@@ -187,7 +187,7 @@ fn above(vfs: &mut sqlite::sqlite3_vfs) {
 ///
 /// `vfs` is one that [`WriterSlot::register`] made.
 unsafe fn slot_of(vfs: *mut sqlite::sqlite3_vfs) -> &'static WriterSlot {
-    // SAFETY: invariant 20; `pAppData` was set there.
+    // SAFETY: invariant 13; `pAppData` was set there.
     unsafe { &*(*vfs).pAppData.cast::<WriterSlot>() }
 }
 
@@ -198,20 +198,20 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: invariant 20: SQLite hands in the VFS that was registered.
+    // SAFETY: invariant 13: SQLite hands in the VFS that was registered.
     let slot = unsafe { slot_of(vfs) };
-    // SAFETY: invariants 21 and 22: SQLite gave `file` the room that the VFS asks for.
+    // SAFETY: invariants 14 and 15: SQLite gave `file` the room that the VFS asks for.
     unsafe { file::open(slot, name, file, flags, out_flags) }
 }
 
 unsafe extern "C" fn current_time_millis(vfs: *mut sqlite::sqlite3_vfs, time: *mut i64) -> c_int {
     guarded(sqlite::SQLITE_ERROR, || {
-        // SAFETY: invariant 20.
+        // SAFETY: invariant 13.
         let slot = unsafe { slot_of(vfs) };
         let mut result = sqlite::SQLITE_OK;
         let now = slot.clock.now(|| {
             let mut now = 0;
-            // SAFETY: invariant 21; `now` is written while this runs.
+            // SAFETY: invariant 14; `now` is written while this runs.
             result = unsafe { real_time(slot.real, &mut now) };
             now
         });
@@ -227,7 +227,7 @@ unsafe extern "C" fn current_time_millis(vfs: *mut sqlite::sqlite3_vfs, time: *m
 )]
 unsafe extern "C" fn current_time(vfs: *mut sqlite::sqlite3_vfs, day: *mut f64) -> c_int {
     let mut now = 0;
-    // SAFETY: invariant 20: the VFS is the one that SQLite handed in.
+    // SAFETY: invariant 13: the VFS is the one that SQLite handed in.
     let result = unsafe { current_time_millis(vfs, &raw mut now) };
     // SAFETY: SQLite hands in where it wants the answer.
     unsafe { *day = now as f64 / DAY };
@@ -238,13 +238,13 @@ unsafe extern "C" fn current_time(vfs: *mut sqlite::sqlite3_vfs, day: *mut f64) 
 ///
 /// # Safety
 ///
-/// `real` is a registered VFS (invariant 21).
+/// `real` is a registered VFS (invariant 14).
 #[allow(
     clippy::cast_possible_truncation,
     reason = "a Julian day in milliseconds fits"
 )]
 unsafe fn real_time(real: *mut sqlite::sqlite3_vfs, time: &mut i64) -> c_int {
-    // SAFETY: invariant 21, as this function's contract says.
+    // SAFETY: invariant 14, as this function's contract says.
     unsafe {
         if (*real).iVersion >= 2
             && let Some(millis) = (*real).xCurrentTimeInt64
@@ -265,7 +265,7 @@ unsafe fn real_time(real: *mut sqlite::sqlite3_vfs, time: &mut i64) -> c_int {
 macro_rules! hand_on {
     ($($name:ident = $method:ident($($arg:ident: $type:ty),*) -> $result:ty, else $otherwise:expr;)*) => {$(
         unsafe extern "C" fn $name(vfs: *mut sqlite::sqlite3_vfs, $($arg: $type),*) -> $result {
-            // SAFETY: invariants 20 and 21; the arguments are handed on as they came.
+            // SAFETY: invariants 13 and 14; the arguments are handed on as they came.
             unsafe {
                 let real = slot_of(vfs).real;
                 match (*real).$method {

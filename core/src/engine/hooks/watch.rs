@@ -103,6 +103,11 @@ impl Watch {
             .collect()
     }
 
+    /// How rows of a table are stamped, if they are.
+    pub(in crate::engine) fn stamped_by(&self, table: &str) -> Option<StampedBy> {
+        self.lock().entry(table).stamped.clone()
+    }
+
     /// Stamps rows of this table from now on.
     pub(in crate::engine) fn stamp(&self, table: &str, by: StampedBy) {
         self.lock().entry(table).stamped = Some(by);
@@ -151,9 +156,11 @@ impl Watch {
             (Some(read), _) => read.max(watched.heard),
             (None, known) => known.unwrap_or(watched.heard),
         };
+        // So is a row that a session was to insert.
+        let reserved = Some(watched.reserved).filter(|reserved| *reserved < i64::MAX);
         let next = highest
             .max(above)
-            .max(watched.reserved)
+            .max(reserved.unwrap_or_default())
             .max(0)
             .checked_add(1);
         watched.highest = next.or(Some(highest));

