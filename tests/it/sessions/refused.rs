@@ -3,10 +3,12 @@
 use anabranch::prelude::*;
 use anabranch_tests::{
     Mode, execute,
-    note::{Note, notes},
+    note::{Note, note, notes},
 };
 
-use crate::sessions::{LEVELS, MODES, Result, number, run, session, session_of, text};
+use crate::sessions::{
+    LEVELS, MODES, Result, found_number, number, run, session, session_of, text,
+};
 
 /// Statements, and a word of what is said to use instead.
 const REFUSED: &[(&str, &str)] = &[
@@ -99,6 +101,14 @@ async fn what_a_session_refuses_it_names_with_what_to_use_instead_and_goes_on() 
             s.commit().await?;
             let count = Note::query().count(&db).await?;
             assert_eq!(count, REFUSED.len() as u64, "{mode:?}, {isolation:?}");
+            // Nor had it any effect where the session was merged.
+            let mut ctx = db.context();
+            ctx.add(note("saved as before"));
+            ctx.save_changes().await?;
+            drop(ctx);
+            let schema = "SELECT count(*) FROM sqlite_schema WHERE name IN ('t', 'v')";
+            assert_eq!(found_number(&db, schema), 0);
+            db.close().await?;
         }
     }
     Ok(())
@@ -124,6 +134,38 @@ async fn what_is_refused_is_refused_by_every_way_to_run_it() -> Result {
         }
     }
     s.commit().await?;
+    Ok(())
+}
+
+/// A refused statement was recorded as one that failed, and run by the writer when the session was merged, where nobody
+/// refuses anything.
+#[tokio::test]
+async fn a_refused_pragma_reaches_no_connection() -> Result {
+    for mode in MODES {
+        let db = notes(mode).await;
+        let mut s = session(&db).await;
+        run(&mut *s, "INSERT INTO note (id, text) VALUES (1, 'a')").await?;
+        for sql in [
+            "PRAGMA query_only = 1",
+            "PRAGMA foreign_keys = OFF",
+            "CREATE TEMP TABLE note (a)",
+        ] {
+            is_refused(&run(&mut *s, sql).await.unwrap_err(), sql);
+            let first = sqlx::query(sql).fetch_optional(&mut *s).await;
+            is_refused(&Error::from(first.map(drop).unwrap_err()), sql);
+        }
+        s.commit().await?;
+        let mut ctx = db.context();
+        ctx.add(note(
+            "the writer still writes, into the table that it should",
+        ));
+        ctx.save_changes().await?;
+        assert_eq!(
+            found_number(&db, "SELECT count(*) FROM note"),
+            2,
+            "{mode:?}"
+        );
+    }
     Ok(())
 }
 
@@ -165,7 +207,7 @@ async fn what_looks_alike_is_allowed_and_no_conflict() -> Result {
             sqlx::query(*sql).fetch_all(&mut *s).await?;
         }
         let mut ctx = db.context();
-        ctx.add(anabranch_tests::note::note("beside"));
+        ctx.add(note("beside"));
         ctx.save_changes().await?;
         s.commit().await?;
         assert_eq!(Note::query().count(&db).await?, 2, "{mode:?}");

@@ -68,6 +68,11 @@ impl Authorizer {
         run()
     }
 
+    /// Whether the last statement was denied.
+    pub(in crate::engine) fn has_denied(&self) -> bool {
+        lock(&self.denied).is_some()
+    }
+
     /// Why the last statement was denied, if it was.
     pub(in crate::engine) fn take_denied(&self) -> Option<&'static str> {
         lock(&self.denied).take()

@@ -312,6 +312,11 @@ impl Log {
         self.unrecorded = true;
     }
 
+    /// A raw query was refused: it did nothing, here or anywhere, and is not run where the session is merged.
+    pub(super) const fn refused_raw(&mut self) {
+        self.unrecorded = false;
+    }
+
     /// Notes what was done. `used` is how much memory the connection's pages take.
     pub(super) fn note(&mut self, event: Event, cost: Duration, used: u64) -> Result<()> {
         let options = &self.core.options;

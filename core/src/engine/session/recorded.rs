@@ -111,6 +111,10 @@ impl Private {
                 End::Partly
             }
             Ok(None) => End::Done,
+            Err(_) if raw.authorizer.has_denied() => {
+                log.refused_raw();
+                return row.map_err(|error| explain(error, &raw.authorizer));
+            }
             Err(error) => match code(error) {
                 Some(code) => End::Failed(code),
                 None => return row.map_err(|error| explain(error, &raw.authorizer)),
@@ -372,6 +376,10 @@ impl Steps<'_> {
             Some(Ok(Either::Left(result))) => {
                 self.result = Some((result.rows_affected(), result.last_insert_rowid()));
                 self.record = Some(record);
+                return Ok(());
+            }
+            Some(Err(_)) if self.authorizer.has_denied() => {
+                self.log.refused_raw();
                 return Ok(());
             }
             Some(Err(error)) => match code(error) {
