@@ -51,6 +51,11 @@ impl Accesses {
         }
     }
 
+    /// Runs a statement of an application.
+    pub(in crate::engine) fn judged<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.authorizer.theirs(run)
+    }
+
     /// To be called at the begin of a transaction: with another schema everything is asked anew.
     pub(in crate::engine) fn look_at_schema(
         &mut self,
@@ -80,7 +85,8 @@ impl Accesses {
         if let Some(known) = self.known.get(text) {
             return Some(Arc::clone(known));
         }
-        let (prepared, access) = self.authorizer.watching(|| connection.prepare(text));
+        let prepare = || self.authorizer.theirs(|| connection.prepare(text));
+        let (prepared, access) = self.authorizer.watching(prepare);
         prepared.ok()?;
         let found = Arc::new(self.resolved(connection, text, access).ok()?);
         if self.known.len() >= MOST_KNOWN {

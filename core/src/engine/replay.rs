@@ -134,7 +134,8 @@ impl<'a> Replay<'a> {
         self.core.counters.replayed.add(1);
         self.give(&query.given);
         let noted = self.core.watch.noted();
-        let seen = run(self.connection, query);
+        // It was allowed in the session; the writer's connection is the last that may do what was not.
+        let seen = self.accesses.judged(|| run(self.connection, query));
         if let Some(access) = access.as_deref().filter(|_| !query.reads_only) {
             self.note_writes(access);
             // All rows of a table were deleted at once, of which SQLite does not tell.

@@ -91,7 +91,8 @@ pub(in crate::engine) async fn concurrent<T>(
         };
         let committed = session.commit().await;
         if !is_exclusive {
-            core.heats.note(site, committed.is_err());
+            core.heats
+                .note(site, committed.as_ref().is_err_and(is_to_rerun));
         }
         match committed {
             Ok(_) => return Ok(value),

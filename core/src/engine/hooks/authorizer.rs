@@ -68,6 +68,15 @@ impl Authorizer {
         run()
     }
 
+    /// Runs statements of somebody else, which are judged.
+    pub(in crate::engine) fn theirs<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _before = Restore {
+            ours: &self.ours,
+            before: self.ours.swap(false, Ordering::Relaxed),
+        };
+        run()
+    }
+
     /// Whether the last statement was denied.
     pub(in crate::engine) fn has_denied(&self) -> bool {
         lock(&self.denied).is_some()
@@ -82,6 +91,7 @@ impl Authorizer {
     pub(in crate::engine) fn of_writer() -> Self {
         Self {
             ours: AtomicBool::new(true),
+            in_session: true,
             ..Self::default()
         }
     }
@@ -215,9 +225,9 @@ fn refusal(action: &Action<'_>) -> Option<&'static str> {
             "BEGIN, COMMIT and ROLLBACK belong to the transaction at hand: return from the closure to end it, \
              or use commit() and rollback()",
         ),
-        sqlite::SQLITE_SAVEPOINT => {
-            Some("savepoints in raw SQL would end those of the library: use tx.savepoint() instead")
-        }
+        sqlite::SQLITE_SAVEPOINT => Some(
+            "savepoints in raw SQL would end those of the library: use savepoint() of the transaction or session instead",
+        ),
         sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => Some(
             "ATTACH and DETACH do not work inside of a transaction: open the other file as a Database of its own",
         ),

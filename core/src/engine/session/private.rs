@@ -206,7 +206,7 @@ impl Private {
         self.run_ours(format!("SAVEPOINT anabranch_{depth}"))
             .await?;
         self.depth += 1;
-        self.log.recording.events.push(Event::Savepoint(depth));
+        self.log.note(Event::Savepoint(depth), Duration::ZERO, 0)?;
         Ok(PrivateSavepoint {
             depth,
             tokens: self.log.recording.tokens.len(),
