@@ -1,10 +1,16 @@
 //! Which tables a statement reads and writes, by its text, as SQLite's authorizer tells when it is prepared.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::engine::hooks::{Access, Authorizer};
+use crate::engine::{
+    hooks::{Access, Authorizer},
+    rowid::rowid,
+};
 
 /// What is known of the statements of one connection.
 #[derive(Debug)]
@@ -25,6 +31,9 @@ pub(in crate::engine) struct StatementAccess {
     pub(in crate::engine) writes: Vec<Written>,
     /// It reads ordinary tables and nothing else: while they do not change, its answer does not.
     pub(in crate::engine) is_repeatable: bool,
+    /// What it writes may differ though none of the tables that it names has changed: it reads other things, or rows in
+    /// an order that the plan decides.
+    pub(in crate::engine) rests_on_more: bool,
     pub(in crate::engine) changes_schema: bool,
     /// It asks about, or sets, something other than tables.
     pub(in crate::engine) is_pragma: bool,
@@ -103,7 +112,7 @@ impl Accesses {
         access: Access,
     ) -> rusqlite::Result<StatementAccess> {
         let mut found = StatementAccess {
-            is_repeatable: !access.is_pragma && !access.changes_schema,
+            is_repeatable: !access.is_pragma && !access.changes_schema && !access.asks_connection,
             changes_schema: access.changes_schema,
             is_pragma: access.is_pragma,
             ..StatementAccess::default()
@@ -119,12 +128,23 @@ impl Accesses {
                 }
             }
         }
-        let replaces = text.to_ascii_lowercase().contains("replace");
-        let through_triggers = access.writes.len() > 1 && self.triggers_are_blind(connection)?;
+        let text = text.to_ascii_lowercase();
+        found.rests_on_more = !found.is_repeatable || text.contains("select");
+        let replaces = text.contains("replace") || self.triggers_are_blind(connection)?;
         for table in access.writes {
             let is_blind = match kind(connection, &table)? {
                 Kind::View => continue,
-                Kind::Table { tells } => !tells || replaces || through_triggers,
+                Kind::Table { tells } => {
+                    if counts_keys(connection, &table)? {
+                        // Of which the authorizer does not tell.
+                        found.reads.push(SEQUENCE.into());
+                        found.writes.push(Written {
+                            table: SEQUENCE.into(),
+                            is_blind: true,
+                        });
+                    }
+                    !tells || replaces || moves_rows(connection, &access.updates, &table)?
+                }
                 Kind::Other => true,
             };
             found.writes.push(Written { table, is_blind });
@@ -136,7 +156,7 @@ impl Accesses {
         if let Some(known) = self.triggers_are_blind {
             return Ok(known);
         }
-        // Rows that are replaced, or deleted all at once, are not told.
+        // Of rows that are replaced, or deleted all at once, the hook does not tell.
         let are_blind = connection.query_row(
             "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger'
              AND (sql LIKE '%replace%' OR sql LIKE '%delete%'))",
@@ -173,6 +193,34 @@ fn kind(connection: &Connection, name: &str) -> rusqlite::Result<Kind> {
         Some((kind, _)) if kind == "view" => Kind::View,
         _ => Kind::Other,
     })
+}
+
+/// SQLite's table of the largest keys of tables with AUTOINCREMENT.
+const SEQUENCE: &str = "sqlite_sequence";
+
+/// Whether the table is one with AUTOINCREMENT.
+fn counts_keys(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1
+             AND sql LIKE '%autoincrement%')",
+        )?
+        .query_row([table], |row| row.get(0))
+}
+
+/// Whether a statement may give rows of the table other rowids: the update hook tells of the new ones alone.
+fn moves_rows(
+    connection: &Connection,
+    updates: &BTreeSet<(Box<str>, Box<str>)>,
+    table: &str,
+) -> rusqlite::Result<bool> {
+    let Some(rowid) = rowid(connection, table)? else {
+        return Ok(false);
+    };
+    Ok(updates.iter().any(|(updated, column)| {
+        &**updated == table
+            && (column.eq_ignore_ascii_case(&rowid) || column.eq_ignore_ascii_case("rowid"))
+    }))
 }
 
 /// Whether a constraint of the table is declared with ON CONFLICT REPLACE.

@@ -196,11 +196,18 @@ impl Changes {
         }
     }
 
-    /// What a statement writes; if rows are noted, they follow with [`Changes::add_noted`], where they can be.
-    pub(in crate::engine) fn add_writes(&mut self, access: &StatementAccess, notes_rows: bool) {
-        if access.changes_schema {
+    /// What a statement that was run may have written: anything, if it is not known. If rows are noted, they follow with
+    /// [`Changes::add_noted`], where they can be.
+    pub(in crate::engine) fn add_writes(
+        &mut self,
+        access: Option<&StatementAccess>,
+        notes_rows: bool,
+    ) {
+        let Some(access) = access.filter(|access| !access.changes_schema && !access.is_pragma)
+        else {
             *self = Self::Unknown;
-        }
+            return;
+        };
         for written in &access.writes {
             let rows = if written.is_blind || !notes_rows {
                 Rows::All
@@ -245,7 +252,11 @@ impl Changes {
         let (Self::Tables(ours), Self::Tables(theirs)) = (self, other) else {
             return (!self.is_empty() && !other.is_empty()).then_some((None, None));
         };
-        ours.iter().find_map(|(table, rows)| {
+        // What counts keys or commits is written by everybody, and no client's row.
+        let is_counter =
+            |table: &str| table.starts_with("sqlite_") || table.starts_with("anabranch_");
+        let ours = ours.iter().filter(|(table, _)| !is_counter(table));
+        ours.into_iter().find_map(|(table, rows)| {
             let rowid = match (rows, theirs.get(table)?) {
                 (Rows::These(ours), Rows::These(theirs)) => {
                     let same = ours.intersection(theirs).next()?;

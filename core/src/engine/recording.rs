@@ -66,6 +66,8 @@ pub(in crate::engine) struct Query {
     pub(in crate::engine) given: Given,
     /// Whether SQLite says that it writes nothing.
     pub(in crate::engine) reads_only: bool,
+    /// Whether the client saw the names of columns.
+    pub(in crate::engine) is_raw: bool,
     pub(in crate::engine) seen: Seen,
     /// The table of an entity that was read by its key, which is what the arguments are then.
     pub(in crate::engine) entity: Option<&'static str>,
@@ -78,6 +80,8 @@ pub(in crate::engine) struct Applied {
     pub(in crate::engine) keys: Vec<i64>,
     pub(in crate::engine) given: Given,
     pub(in crate::engine) outcome: AppliedOutcome,
+    /// Which rowid was inserted last.
+    pub(in crate::engine) rowid: i64,
 }
 
 /// What came of a batch.
@@ -87,8 +91,8 @@ pub(in crate::engine) enum AppliedOutcome {
     Applied(Receipt),
     /// Steps met other rows than expected.
     Mismatched(Vec<Mismatch>),
-    /// It failed at a step, or as a whole, with this code of SQLite, or none.
-    Failed(Option<usize>, Option<i32>),
+    /// It failed at a step, or as a whole, with this error.
+    Failed(Option<usize>, String),
 }
 
 /// What a statement was given that differs from run to run.
@@ -113,7 +117,9 @@ impl Event {
         };
         let bytes = size_of::<Self>()
             + match self {
-                Self::Query(query) => values(&mut query.args.iter()),
+                Self::Query(query) => {
+                    query.text.len() + query.given.bytes() + values(&mut query.args.iter())
+                }
                 Self::Batch(applied) => {
                     let steps = &applied.batch.steps;
                     let args = steps.iter().flat_map(|step| &step.args);
@@ -121,11 +127,21 @@ impl Event {
                         Arg::Value(value) => Some(value),
                         Arg::Key(_) => None,
                     });
-                    steps.len() * size_of::<Step>() + values(&mut args)
+                    steps.len() * size_of::<Step>() + applied.given.bytes() + values(&mut args)
                 }
                 Self::Savepoint(_) | Self::Release(_) | Self::Undo(_) => 0,
             };
         bytes as u64
+    }
+}
+
+impl Given {
+    fn bytes(&self) -> usize {
+        let bytes = |draw: &Draw| match draw {
+            Draw::Bytes(bytes) => bytes.len(),
+            Draw::Number(_) | Draw::Key(_) => size_of::<Draw>(),
+        };
+        self.draws.iter().map(bytes).sum()
     }
 }
 
@@ -134,8 +150,8 @@ impl AppliedOutcome {
         match answer {
             Ok(receipt) => Self::Applied(receipt.clone()),
             Err(Refusal::Mismatches(mismatches)) => Self::Mismatched(mismatches.clone()),
-            Err(Refusal::Step { step, error }) => Self::Failed(Some(*step), error.sqlite_code()),
-            Err(Refusal::Whole(error)) => Self::Failed(None, error.sqlite_code()),
+            Err(Refusal::Step { step, error }) => Self::Failed(Some(*step), error.to_string()),
+            Err(Refusal::Whole(error)) => Self::Failed(None, error.to_string()),
         }
     }
 }

@@ -16,14 +16,16 @@ use rusqlite::{CachedStatement, Connection};
 use crate::{
     engine::{
         access::{Accesses, StatementAccess},
-        apply::{Keys, are_deferred},
+        apply::{Keys, are_deferred, as_undone},
         connection::{Bound, PresentRow, execute},
         core::Core,
         ffi::{has_deferred_violations, set_last_insert_rowid},
         history::{Changes, Rows},
+        hooks::Mark,
         isolation::Isolation,
         recording::{Applied, AppliedOutcome, Event, Given, Query, Recording},
-        seen::{End, Observer, Seen},
+        save_record,
+        seen::{Effect, End, Observer, Seen, failure},
         sqlite_error::from_rusqlite,
         unit::{apply_once, in_savepoint, number},
     },
@@ -44,6 +46,10 @@ pub(in crate::engine) struct Replay<'a> {
     others: Changes,
     /// What the replay changes.
     mine: Changes,
+    /// Whether it is noted which rows that are.
+    notes_rows: bool,
+    /// What savepoints that are open are undone to.
+    marks: Vec<Mark>,
     until: Instant,
 }
 
@@ -66,18 +72,27 @@ impl<'a> Replay<'a> {
             others: changed.clone(),
             changed,
             mine: Changes::default(),
+            // Asked once: rows that nobody listened to are not those that nobody changed.
+            notes_rows: recording.isolation == Isolation::Snapshot || core.history.wants_rows(),
+            marks: Vec::new(),
             until: Instant::now() + core.options.sessions.commit_hold,
         }
+    }
+
+    /// Whether it is noted which rows it changes.
+    pub(in crate::engine) const fn notes_rows(&self) -> bool {
+        self.notes_rows
     }
 
     /// Runs it. What it changed is told apart from the receipt.
     pub(in crate::engine) fn run(mut self) -> Result<(Receipt, Changes), Refusal> {
         let run = self.core.hold.begin_until(self.until);
-        if self.notes_rows() {
+        if self.notes_rows {
             self.core.watch.note_rows();
         }
         set_last_insert_rowid(self.connection, 0);
-        let replayed = self.events();
+        let replayed = self.events().and_then(|()| self.finish());
+        self.leave();
         if self.mine == Changes::Unknown {
             // What was found of statements while a definition was changed may be undone with it, by a savepoint or as a
             // whole, and the schema's version is as before then.
@@ -88,7 +103,7 @@ impl<'a> Replay<'a> {
         drop(run);
         let rows = self.core.watch.take_rows();
         let in_time = Instant::now() < self.until;
-        replayed.map_err(|error| {
+        let commit_seq = replayed.map_err(|error| {
             if error.kind() == ErrorKind::Interrupted && !in_time {
                 return held_too_long(self.core.options.sessions.commit_hold);
             }
@@ -96,7 +111,6 @@ impl<'a> Replay<'a> {
         })?;
         self.mine.add_noted(rows);
         self.compare_rows()?;
-        let commit_seq = self.finish()?;
         let receipt = Receipt {
             commit_seq,
             ..Receipt::default()
@@ -112,14 +126,42 @@ impl<'a> Replay<'a> {
             match event {
                 Event::Query(query) => self.query(query)?,
                 Event::Batch(applied) => self.batch(applied)?,
-                Event::Savepoint(depth) => self.ours(&format!("SAVEPOINT anabranch_{depth}"))?,
-                Event::Release(depth) => self.ours(&format!("RELEASE anabranch_{depth}"))?,
-                Event::Undo(depth) => self.ours(&format!(
-                    "ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}"
-                ))?,
+                Event::Savepoint(depth) => {
+                    self.marks.push(self.core.watch.mark());
+                    self.ours(&format!("SAVEPOINT anabranch_{depth}"))?;
+                }
+                Event::Release(depth) => {
+                    self.marks.pop();
+                    self.ours(&format!("RELEASE anabranch_{depth}"))?;
+                }
+                Event::Undo(depth) => {
+                    self.ours(&format!(
+                        "ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}"
+                    ))?;
+                    if let Some(mark) = self.marks.pop() {
+                        self.core.watch.rewind(&mark);
+                    }
+                }
+            }
+            // The same code can mean that a statement failed, or that it took the whole transaction along.
+            if self.connection.is_autocommit() {
+                return Err(conflict(
+                    "a statement of the session would end the whole transaction by now: run it again from its start",
+                ));
             }
         }
         Ok(())
+    }
+
+    /// State of the connection that would reach into the next unit.
+    fn leave(&self) {
+        let are_deferred = || are_deferred(self.connection).unwrap_or(false);
+        if !self.connection.is_autocommit()
+            && are_deferred()
+            && let Err(error) = execute(self.connection, "PRAGMA defer_foreign_keys = OFF")
+        {
+            tracing::warn!(%error, "foreign keys stay deferred until the end of the transaction");
+        }
     }
 
     fn ours(&self, sql: &str) -> Result<()> {
@@ -136,12 +178,17 @@ impl<'a> Replay<'a> {
         let noted = self.core.watch.noted();
         // It was allowed in the session; the writer's connection is the last that may do what was not.
         let seen = self.accesses.judged(|| run(self.connection, query));
-        if let Some(access) = access.as_deref().filter(|_| !query.reads_only) {
-            self.note_writes(access);
+        if !query.reads_only {
+            // One that SQLite does not take did nothing.
+            let is_taken = access.is_some() || !matches!(seen.end, End::Failed(_));
+            if is_taken {
+                self.note_writes(access.as_deref());
+            }
             // All rows of a table were deleted at once, of which SQLite does not tell.
             let is_untold = self.core.watch.noted() == noted;
-            if is_untold && matches!(seen.end, End::Changed { rows: 1.., .. }) {
-                for written in &access.writes {
+            let has_changed = seen.effect.is_some_and(|effect| effect.changes != Some(0));
+            if is_untold && has_changed {
+                for written in access.iter().flat_map(|access| &access.writes) {
                     self.mine.add_rows(&written.table, &Rows::All);
                 }
             }
@@ -173,26 +220,22 @@ impl<'a> Replay<'a> {
     }
 
     /// A statement of the session wrote: what it wrote is as in the session only if what it met is.
-    fn note_writes(&mut self, access: &StatementAccess) {
-        if access.changes_schema {
+    fn note_writes(&mut self, access: Option<&StatementAccess>) {
+        self.mine.add_writes(access, self.notes_rows);
+        if self.mine == Changes::Unknown {
             self.accesses.forget();
             self.changed = Changes::Unknown;
-            self.mine = Changes::Unknown;
             return;
         }
-        let meets_changes = access.reads.iter().any(|table| self.changed.concern(table))
+        let Some(access) = access else { return };
+        let meets_changes = access.rests_on_more
+            || access.reads.iter().any(|table| self.changed.concern(table))
             || (access.writes.iter()).any(|written| self.changed.concern(&written.table));
         if meets_changes {
             for written in &access.writes {
                 self.changed.add_rows(&written.table, &Rows::All);
             }
         }
-        self.mine.add_writes(access, self.notes_rows());
-    }
-
-    /// Whether it is noted which rows the replay changes.
-    fn notes_rows(&self) -> bool {
-        self.recording.isolation == Isolation::Snapshot || self.core.history.wants_rows()
     }
 
     fn batch(&mut self, applied: &Applied) -> Result<()> {
@@ -201,9 +244,11 @@ impl<'a> Replay<'a> {
             .replayed
             .add(applied.batch.steps.len() as u64);
         for step in &applied.batch.steps {
-            if let Some(access) = self.accesses.of(self.connection, &step.text) {
-                self.note_writes(&access);
-            }
+            let access = self.accesses.of(self.connection, &step.text);
+            self.note_writes(access.as_deref());
+        }
+        if applied.batch.token.is_some() {
+            self.mine.add_rows(save_record::NAME, &Rows::All);
         }
         self.give(&applied.given);
         let answer = in_savepoint(self.connection, &self.core.watch, || {
@@ -214,8 +259,10 @@ impl<'a> Replay<'a> {
                 &applied.batch,
                 retention,
             )
-        });
-        if AppliedOutcome::of(&answer) == applied.outcome {
+        })
+        .map_err(|refusal| as_undone(self.connection, &applied.batch, refusal));
+        let rowid = self.connection.last_insert_rowid();
+        if AppliedOutcome::of(&answer) == applied.outcome && rowid == applied.rowid {
             return Ok(());
         }
         let error = match answer {
@@ -277,10 +324,6 @@ impl<'a> Replay<'a> {
                 "a row that the session refers to is not there any more, or rows refer by now to one that it deleted",
             ));
         }
-        // State of the connection: it would reach into the next unit.
-        if are_deferred(self.connection)? {
-            execute(self.connection, "PRAGMA defer_foreign_keys = OFF")?;
-        }
         number(self.connection, &self.core.watch, &self.recording.tokens)
     }
 
@@ -307,14 +350,18 @@ impl<'a> Replay<'a> {
 }
 
 /// Runs a statement as a session did, and sees as much of it.
-pub(in crate::engine) fn run(connection: &Connection, query: &Query) -> Seen {
+fn run(connection: &Connection, query: &Query) -> Seen {
     let mut observer = Observer::new();
-    let end = observe(connection, query, &mut observer).unwrap_or_else(|error| match error {
-        rusqlite::Error::SqliteFailure(error, _) => End::Failed(error.extended_code),
-        rusqlite::Error::SqlInputError { error, .. } => End::Failed(error.extended_code),
-        _ => End::Failed(libsqlite3_sys::SQLITE_ERROR),
-    });
-    observer.end(end)
+    let end = match observe(connection, query, &mut observer) {
+        Ok(end) => end,
+        Err(error) => {
+            let (code, message) = failure(&error).unwrap_or((libsqlite3_sys::SQLITE_ERROR, ""));
+            observer.message(message);
+            End::Failed(code)
+        }
+    };
+    let effect = (!query.reads_only).then(|| Effect::of(connection, end));
+    observer.end(end, effect)
 }
 
 fn observe(
@@ -325,23 +372,28 @@ fn observe(
     let mut statement = connection.prepare_cached(&query.text)?;
     bind(&mut statement, &query.args)?;
     let columns = statement.column_count();
-    {
-        let mut rows = statement.raw_query();
-        loop {
-            if query.seen.end == End::Partly && observer.rows() == query.seen.rows {
-                return Ok(End::Partly);
-            }
-            let Some(row) = rows.next()? else { break };
-            observer.row(&PresentRow(row), columns);
+    let names: Vec<String> = if query.is_raw {
+        statement
+            .column_names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
+    } else {
+        Vec::new()
+    };
+    let mut rows = statement.raw_query();
+    loop {
+        if query.seen.end == End::Partly && observer.rows() == query.seen.rows {
+            return Ok(End::Partly);
         }
+        let Some(row) = rows.next()? else {
+            return Ok(End::Done);
+        };
+        if observer.rows() == 0 {
+            names.iter().for_each(|name| observer.name(name));
+        }
+        observer.row(&PresentRow(row), columns);
     }
-    if query.reads_only {
-        return Ok(End::Done);
-    }
-    Ok(End::Changed {
-        rows: connection.changes(),
-        rowid: connection.last_insert_rowid(),
-    })
 }
 
 /// As many as there are: what is not bound is NULL, as in sqlx.

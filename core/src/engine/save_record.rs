@@ -14,7 +14,7 @@ use crate::{
     value::{ColumnType, Value, ValueError, ValueRef},
 };
 
-const NAME: &str = "anabranch_saves";
+pub(in crate::engine) const NAME: &str = "anabranch_saves";
 
 const TABLE: &str = "
     CREATE TABLE IF NOT EXISTS anabranch_saves (

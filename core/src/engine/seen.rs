@@ -1,4 +1,4 @@
-//! What a client could see of a statement: its rows, how far it read, and how it ended.
+//! What a client could see of a statement: its rows, how far it read, how it ended, and what it changed.
 //!
 //! Rows are not kept but hashed, twice with keys of this process: two results that differ look alike with a probability
 //! of one to 2^128, and nobody outside can aim at it.
@@ -8,6 +8,8 @@ use std::{
     hash::{BuildHasher, Hasher},
     sync::LazyLock,
 };
+
+use rusqlite::Connection;
 
 use crate::value::{Row, ValueRef};
 
@@ -20,22 +22,41 @@ pub(in crate::engine) struct Seen {
     pub(in crate::engine) rows: u64,
     hash: [u64; 2],
     pub(in crate::engine) end: End,
+    /// Of a statement that may write.
+    pub(in crate::engine) effect: Option<Effect>,
 }
 
-/// How a statement ended.
+/// How far a statement was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum End {
     /// It was not read further.
     Partly,
     /// There were no more rows.
     Done,
-    /// The same, of one that may write: how many rows it changed, and which rowid was inserted last.
-    Changed { rows: u64, rowid: i64 },
-    /// It failed, with this extended code.
+    /// It failed, with this extended code; its message is in the hash.
     Failed(i32),
 }
 
-/// Takes rows in as they are seen.
+/// What the connection tells after a statement that may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) struct Effect {
+    /// How many rows it changed; not told of one that failed.
+    pub(in crate::engine) changes: Option<u64>,
+    /// Which rowid was inserted last.
+    pub(in crate::engine) rowid: i64,
+}
+
+impl Effect {
+    pub(in crate::engine) fn of(connection: &Connection, end: End) -> Self {
+        let has_failed = matches!(end, End::Failed(_));
+        Self {
+            changes: (!has_failed).then(|| connection.changes()),
+            rowid: connection.last_insert_rowid(),
+        }
+    }
+}
+
+/// Takes in what is seen, as it is seen.
 #[derive(Debug)]
 pub(in crate::engine) struct Observer {
     rows: u64,
@@ -53,6 +74,11 @@ impl Observer {
     /// How many rows were seen so far.
     pub(in crate::engine) const fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The name of a column was seen.
+    pub(in crate::engine) fn name(&mut self, name: &str) {
+        self.sized(5, name.as_bytes());
     }
 
     /// A row was seen.
@@ -81,11 +107,17 @@ impl Observer {
         }
     }
 
-    pub(in crate::engine) fn end(self, end: End) -> Seen {
+    /// It failed with this message of SQLite's, which names tables and columns, or is that of a trigger.
+    pub(in crate::engine) fn message(&mut self, message: &str) {
+        self.sized(6, message.as_bytes());
+    }
+
+    pub(in crate::engine) fn end(self, end: End, effect: Option<Effect>) -> Seen {
         Seen {
             rows: self.rows,
             hash: self.hashers.map(|hasher| hasher.finish()),
             end,
+            effect,
         }
     }
 
@@ -107,6 +139,17 @@ impl Observer {
     }
 }
 
+/// SQLite's code and message, if it was SQLite that failed.
+pub(in crate::engine) fn failure(error: &rusqlite::Error) -> Option<(i32, &str)> {
+    match error {
+        rusqlite::Error::SqliteFailure(error, message) => {
+            Some((error.extended_code, message.as_deref().unwrap_or_default()))
+        }
+        rusqlite::Error::SqlInputError { error, msg, .. } => Some((error.extended_code, msg)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::{
@@ -122,7 +165,7 @@ mod tests {
                 observer.value(*value);
             }
         }
-        observer.end(End::Done)
+        observer.end(End::Done, None)
     }
 
     #[test]
@@ -151,5 +194,15 @@ mod tests {
     fn both_zeros_of_a_real_are_told_apart() {
         use ValueRef::Real;
         assert_ne!(seen(&[&[Real(0.0)]]), seen(&[&[Real(-0.0)]]));
+    }
+
+    #[test]
+    fn failures_with_one_code_and_other_messages_are_told_apart() {
+        let failed = |message| {
+            let mut observer = Observer::new();
+            observer.message(message);
+            observer.end(End::Failed(2067), None)
+        };
+        assert_ne!(failed("t.a"), failed("t.b"));
     }
 }

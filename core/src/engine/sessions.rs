@@ -73,6 +73,8 @@ pub(in crate::engine) struct SessionConnection {
 #[derive(Debug, Clone)]
 pub(in crate::engine) struct Checked {
     pub(in crate::engine) text: Arc<str>,
+    /// Whether SQLite takes it.
+    pub(in crate::engine) is_taken: bool,
     /// Whether it writes nothing.
     pub(in crate::engine) reads_only: bool,
     /// Which argument each parameter takes, counted from 1.

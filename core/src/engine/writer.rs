@@ -24,10 +24,11 @@ use crate::{
         connection::execute,
         core::Core,
         ffi::{MixedConnection, PlainConnection, data_version},
-        history::Changes,
+        history::{Changes, Rows},
         hooks::{Authorizer, Mark, Watch},
         recording::Recording,
         replay::Replay,
+        save_record,
         slot::{End, Lease, Running},
         sqlite_error::from_rusqlite,
         stamp,
@@ -143,7 +144,7 @@ impl Writer {
 
     /// After BEGIN IMMEDIATE: whether somebody else committed since this connection did.
     pub(in crate::engine) fn look_around(&mut self, core: &Core) -> Result<()> {
-        if data_version(&self.connection) == self.seen {
+        if data_version(&self.connection) == self.seen && self.schema.is_some() {
             return Ok(());
         }
         self.watch.forget_keys();
@@ -184,7 +185,11 @@ impl Writer {
     /// Makes sure that no transaction is open, whatever happened: SQLite is asked, not a counter.
     pub(in crate::engine) fn end_transaction(&mut self, core: &Core) {
         self.watch.rewind(&Mark::default());
-        self.changes = None;
+        if self.changes.take() == Some(Changes::Unknown) {
+            // What was found of a schema that is undone.
+            self.accesses.forget();
+            self.schema = None;
+        }
         if self.connection.is_autocommit() {
             return;
         }
@@ -281,10 +286,11 @@ impl Writer {
         let rows = self.watch.take_rows();
         if answer.is_ok() {
             for step in &batch.steps {
-                match self.accesses.of(&self.connection, &step.text) {
-                    Some(access) => changes.add_writes(&access, notes_rows),
-                    None => *changes = Changes::Unknown,
-                }
+                let access = self.accesses.of(&self.connection, &step.text);
+                changes.add_writes(access.as_deref(), notes_rows);
+            }
+            if batch.token.is_some() {
+                changes.add_rows(save_record::NAME, &Rows::All);
             }
             changes.add_noted(rows);
         }
@@ -292,21 +298,19 @@ impl Writer {
             .as_ref()
             .is_ok_and(|receipt| receipt.commit_seq.is_some())
         {
-            self.note_stamps();
+            self.note_stamps(notes_rows);
         }
         answer
     }
 
     /// Stamping is an update of its own, with its triggers.
-    fn note_stamps(&mut self) {
+    fn note_stamps(&mut self, notes_rows: bool) {
         let Some(changes) = &mut self.changes else {
             return;
         };
         for text in stamp::texts(&self.watch, changes.tables()) {
-            match self.accesses.of(&self.connection, &text.into()) {
-                Some(access) => changes.add_writes(&access, false),
-                None => *changes = Changes::Unknown,
-            }
+            let access = self.accesses.of(&self.connection, &text.into());
+            changes.add_writes(access.as_deref(), notes_rows);
         }
     }
 
@@ -315,6 +319,7 @@ impl Writer {
         // It was open when the transaction began, but for a bug that would lose conflicts.
         let group = self.changes.get_or_insert(Changes::Unknown);
         let replay = Replay::new(core, &self.connection, &mut self.accesses, recording, group);
+        let notes_rows = replay.notes_rows();
         let replayed = replay.run();
         core.counters.replay(began.elapsed());
         match replayed {
@@ -325,7 +330,7 @@ impl Writer {
                     self.look_at_schema()?;
                 }
                 if receipt.commit_seq.is_some() {
-                    self.note_stamps();
+                    self.note_stamps(notes_rows);
                 }
                 Ok(receipt)
             }

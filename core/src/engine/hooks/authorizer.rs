@@ -26,6 +26,10 @@ pub(in crate::engine) struct Authorizer {
 pub(in crate::engine) struct Access {
     pub(in crate::engine) reads: BTreeSet<Box<str>>,
     pub(in crate::engine) writes: BTreeSet<Box<str>>,
+    /// The columns that it sets, each with its table.
+    pub(in crate::engine) updates: BTreeSet<(Box<str>, Box<str>)>,
+    /// It calls a function that answers from the connection's state.
+    pub(in crate::engine) asks_connection: bool,
     /// It makes, drops or alters something.
     pub(in crate::engine) changes_schema: bool,
     /// It asks about, or sets, something other than tables.
@@ -148,10 +152,17 @@ impl Access {
             sqlite::SQLITE_READ => drop(self.reads.insert(first.into())),
             sqlite::SQLITE_INSERT | sqlite::SQLITE_UPDATE | sqlite::SQLITE_DELETE => {
                 self.writes.insert(first.into());
+                if action.code == sqlite::SQLITE_UPDATE {
+                    let column = action.second.unwrap_or_default();
+                    self.updates.insert((first.into(), column.into()));
+                }
             }
             sqlite::SQLITE_PRAGMA => self.is_pragma = true,
+            sqlite::SQLITE_FUNCTION => {
+                let name = action.second.unwrap_or_default();
+                self.asks_connection |= name.eq_ignore_ascii_case("last_insert_rowid");
+            }
             sqlite::SQLITE_SELECT
-            | sqlite::SQLITE_FUNCTION
             | sqlite::SQLITE_RECURSIVE
             | sqlite::SQLITE_TRANSACTION
             | sqlite::SQLITE_SAVEPOINT => {}

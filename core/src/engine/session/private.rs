@@ -26,7 +26,7 @@ use crate::{
         isolation::Isolation,
         nested,
         recording::{Applied, AppliedOutcome, Event, Given, Query, Recording},
-        seen::{End, Observer, Seen},
+        seen::{Effect, End, Observer, Seen, failure},
         session::lent::LentSession,
         sessions::Instruments,
         slot::Label,
@@ -59,6 +59,8 @@ pub(super) struct Log {
     outgrown: Option<Error>,
     /// A raw query has begun, and what was seen of it is not noted yet.
     unrecorded: bool,
+    /// The last event is a raw query of which it is still to be asked what it changed.
+    lacks_effect: bool,
 }
 
 /// A savepoint that is open.
@@ -92,6 +94,7 @@ impl Private {
         let mut exchange = Exchange::new(Arc::clone(core), held, authorizer);
         begin(core, &mut exchange).await?;
         instruments.watch.forget_keys();
+        instruments.pages.take_exceeded();
         if is_snapshot {
             instruments.watch.note_rows();
         }
@@ -115,13 +118,26 @@ impl Private {
                 began: Instant::now(),
                 outgrown: None,
                 unrecorded: false,
+                lacks_effect: false,
             },
             depth: 0,
         }))
     }
 
-    pub(super) async fn read<T: Send + 'static>(&mut self, read: Read<T>) -> Result<Vec<T>> {
+    /// Makes sure that the session may go on, and that all is noted of what was done so far.
+    pub(super) async fn go_on(&mut self) -> Result<()> {
         self.log.check()?;
+        if self.log.lacks_effect {
+            self.exchange.ready().await?;
+            let end = self.log.last_end();
+            let effect = Effect::of(self.exchange.connection()?, end);
+            self.log.complete(effect);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn read<T: Send + 'static>(&mut self, read: Read<T>) -> Result<Vec<T>> {
+        self.go_on().await?;
         let instruments = Arc::clone(&self.log.instruments);
         let is_small = read.cost == Cost::Small;
         let collect = move |connection: &Connection| {
@@ -133,6 +149,7 @@ impl Private {
                 args: read.statement.args,
                 given: instruments.given(),
                 reads_only: true,
+                is_raw: false,
                 seen,
                 entity: read.entity,
             };
@@ -153,7 +170,7 @@ impl Private {
 
     /// Applies a batch inside a savepoint: all of it or nothing, and the session goes on either way.
     pub(super) async fn apply(&mut self, batch: Batch) -> Result<Receipt, Refusal> {
-        self.log.check()?;
+        self.go_on().await?;
         let core = Arc::clone(self.exchange.core());
         let instruments = Arc::clone(&self.log.instruments);
         let long = is_long(&batch);
@@ -164,6 +181,7 @@ impl Private {
                 .authorizer
                 .ours(|| apply(&core, &instruments, connection, &batch));
             let applied = Applied {
+                rowid: connection.last_insert_rowid(),
                 given: instruments.given(),
                 outcome: AppliedOutcome::of(&answer),
                 keys,
@@ -188,7 +206,7 @@ impl Private {
     }
 
     pub(super) async fn next_key(&mut self, key: NewKey) -> Result<i64> {
-        self.log.check()?;
+        self.go_on().await?;
         let core = Arc::clone(self.exchange.core());
         let instruments = Arc::clone(&self.log.instruments);
         self.exchange
@@ -201,7 +219,7 @@ impl Private {
     }
 
     pub(super) async fn begin_savepoint(&mut self) -> Result<PrivateSavepoint> {
-        self.log.check()?;
+        self.go_on().await?;
         let depth = self.depth;
         self.run_ours(format!("SAVEPOINT anabranch_{depth}"))
             .await?;
@@ -214,6 +232,7 @@ impl Private {
     }
 
     pub(super) async fn release(&mut self, savepoint: PrivateSavepoint) -> Result<()> {
+        self.go_on().await?;
         let depth = savepoint.depth;
         self.run_ours(format!("RELEASE anabranch_{depth}")).await?;
         self.depth = depth;
@@ -225,7 +244,9 @@ impl Private {
     pub(super) async fn undo(&mut self, savepoint: PrivateSavepoint) {
         let depth = savepoint.depth;
         let undo = format!("ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}");
-        match self.run_ours(undo).await {
+        // Of what a failed query changed it is asked before it is undone.
+        let known = self.go_on().await;
+        match known.and(self.run_ours(undo).await) {
             Ok(()) => {
                 self.depth = depth;
                 self.log.recording.tokens.truncate(savepoint.tokens);
@@ -249,7 +270,7 @@ impl Private {
     /// Ends the private view, and hands what was done to the writer's queue; nothing if there is nothing to write.
     pub(super) async fn submit(mut self) -> Result<Option<Submission>> {
         self.exchange.ready().await?;
-        self.log.check()?;
+        self.go_on().await?;
         if self.depth > 0 {
             return Err(Error::new(
                 ErrorKind::TransactionEnded,
@@ -310,6 +331,27 @@ impl Log {
     pub(super) fn begin_raw(&mut self) {
         self.instruments.record();
         self.unrecorded = true;
+    }
+
+    /// How the last query ended.
+    fn last_end(&self) -> End {
+        match self.recording.events.last() {
+            Some(Event::Query(query)) => query.seen.end,
+            _ => End::Done,
+        }
+    }
+
+    /// It is known what the last query changed.
+    fn complete(&mut self, effect: Effect) {
+        self.lacks_effect = false;
+        if let Some(Event::Query(query)) = self.recording.events.last_mut() {
+            query.seen.effect = Some(effect);
+        }
+    }
+
+    /// What the last query changed is to be asked, once the connection is idle.
+    pub(super) const fn wants_effect(&mut self) {
+        self.lacks_effect = true;
     }
 
     /// A raw query was refused: it did nothing, here or anywhere, and is not run where the session is merged.
@@ -411,28 +453,45 @@ fn begin_private(connection: &Connection) -> Result<()> {
 fn collect<T>(connection: &Connection, read: &Read<T>) -> (Result<Vec<T>>, Seen) {
     let mut observer = Observer::new();
     let mut items = Vec::new();
-    let mut run = || -> Result<End> {
-        let text = &read.statement.text;
-        let mut statement = connection.prepare_cached(text).map_err(from_rusqlite)?;
-        bind(&mut statement, read.statement.args.iter())?;
-        let columns = statement.column_count();
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next().map_err(from_rusqlite)? {
-            let row = PresentRow(row);
-            observer.row(&row, columns);
-            items.push((read.decode)(&row)?);
-        }
-        Ok(End::Done)
-    };
-    match run() {
-        Ok(end) => (Ok(items), observer.end(end)),
+    let (outcome, end) = match step_through(connection, read, &mut observer, &mut items) {
+        Ok(None) => (Ok(items), End::Done),
+        // A row that does not fit was seen as well.
+        Ok(Some(error)) => (Err(error), End::Partly),
         Err(error) => {
-            // A row that does not fit was seen as well; SQLite itself did not fail.
-            let end = error.sqlite_code().map_or(End::Partly, End::Failed);
-            let text = read.statement.text.to_string();
-            (Err(error.with_statement(text)), observer.end(end))
+            let end = failure(&error).map_or(End::Partly, |(code, message)| {
+                observer.message(message);
+                End::Failed(code)
+            });
+            (Err(from_rusqlite(error)), end)
+        }
+    };
+    let text = &read.statement.text;
+    let outcome = outcome.map_err(|error| error.with_statement(text.to_string()));
+    (outcome, observer.end(end, None))
+}
+
+/// Reads all rows; ends with the error of a row that does not fit.
+fn step_through<T>(
+    connection: &Connection,
+    read: &Read<T>,
+    observer: &mut Observer,
+    items: &mut Vec<T>,
+) -> rusqlite::Result<Option<Error>> {
+    let mut statement = connection.prepare_cached(&read.statement.text)?;
+    if let Err(error) = bind(&mut statement, read.statement.args.iter()) {
+        return Ok(Some(error));
+    }
+    let columns = statement.column_count();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        let row = PresentRow(row);
+        observer.row(&row, columns);
+        match (read.decode)(&row) {
+            Ok(item) => items.push(item),
+            Err(error) => return Ok(Some(error)),
         }
     }
+    Ok(None)
 }
 
 /// Applies a batch with keys from the allocator.

@@ -14,7 +14,7 @@ use futures_core::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use rusqlite::{Batch, Connection, fallible_iterator::FallibleIterator};
 use sqlx::{
-    Either, Row as _, Sqlite, SqliteConnection, TypeInfo as _, ValueRef as _,
+    Column as _, Either, Row as _, Sqlite, SqliteConnection, TypeInfo as _, ValueRef as _,
     sqlite::{SqliteArguments, SqliteQueryResult, SqliteRow, SqliteStatement, SqliteTypeInfo},
 };
 use sqlx_core::{
@@ -31,7 +31,7 @@ use crate::{
         exchange::Raw,
         hooks::Authorizer,
         recording::{Event, Query},
-        seen::{End, Observer, Seen},
+        seen::{Effect, End, Observer},
         session::private::{Log, Private},
         sessions::Checked,
         transaction::{explain, to_sqlx},
@@ -111,18 +111,18 @@ impl Private {
                 End::Partly
             }
             Ok(None) => End::Done,
-            Err(_) if raw.authorizer.has_denied() => {
+            Err(_) if !record.checked.is_taken && raw.authorizer.has_denied() => {
                 log.refused_raw();
                 return row.map_err(|error| explain(error, &raw.authorizer));
             }
-            Err(error) => match code(error) {
-                Some(code) => End::Failed(code),
+            Err(error) => match record.failed(error) {
+                Some(end) => end,
                 None => return row.map_err(|error| explain(error, &raw.authorizer)),
             },
         };
         *raw.unfinished = row.is_err();
         *raw.failed = row.is_err();
-        log.end(record, end)?;
+        log.end(record, end, None)?;
         row.map_err(|error| explain(error, &raw.authorizer))
     }
 
@@ -153,7 +153,7 @@ impl Private {
     where
         E: 'q + Execute<'q, Sqlite>,
     {
-        self.log.check().map_err(to_sqlx)?;
+        self.go_on().await.map_err(to_sqlx)?;
         let arguments = query.take_arguments().map_err(sqlx::Error::Encode)?;
         let sql = query.sql();
         let checked = self.checked(sql.as_str()).await.map_err(to_sqlx)?;
@@ -214,7 +214,8 @@ fn check(connection: &Connection, text: &Arc<str>) -> Result<Found, Error> {
     let checked = match statements.next() {
         Ok(Some(statement)) => Checked {
             text: Arc::clone(text),
-            reads_only: statement.readonly(),
+            is_taken: true,
+            reads_only: statement.readonly() && begins_like_a_read(text),
             parameters: (1..=statement.parameter_count())
                 .scan(0, |asked, index| {
                     Some(argument(statement.parameter_name(index), asked))
@@ -226,6 +227,7 @@ fn check(connection: &Connection, text: &Arc<str>) -> Result<Found, Error> {
             return Ok(Found {
                 checked: Checked {
                     text: Arc::clone(text),
+                    is_taken: false,
                     reads_only: true,
                     parameters: Arc::default(),
                 },
@@ -245,6 +247,28 @@ fn check(connection: &Connection, text: &Arc<str>) -> Result<Found, Error> {
         known: Some(checked.clone()),
         checked,
     })
+}
+
+/// Whether the first word is one that only reads. `DROP TABLE IF EXISTS` of a table that is not there, for one, is
+/// read-only to SQLite, and not any more once there is one.
+fn begins_like_a_read(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    loop {
+        let after = match rest.strip_prefix("--") {
+            Some(comment) => comment.split_once('\n'),
+            None => match rest.strip_prefix("/*") {
+                Some(comment) => comment.split_once("*/"),
+                None => break,
+            },
+        };
+        rest = after.map_or("", |(_, after)| after).trim_start();
+    }
+    let word = rest
+        .split(|letter: char| !letter.is_ascii_alphabetic())
+        .next();
+    ["select", "values", "with", "explain", "pragma"]
+        .iter()
+        .any(|reads| word.is_some_and(|word| word.eq_ignore_ascii_case(reads)))
 }
 
 /// Which argument a parameter takes, as sqlx has it: `?` the next one, `?3` and `$3` the third.
@@ -314,7 +338,20 @@ fn with_value<T>(
 }
 
 impl Record {
+    /// It failed; nothing if it was not SQLite that failed.
+    fn failed(&mut self, error: &sqlx::Error) -> Option<End> {
+        let failure = error.as_database_error()?;
+        let code = failure.code()?.parse().ok()?;
+        self.observer.message(failure.message());
+        Some(End::Failed(code))
+    }
+
     fn see(&mut self, row: &SqliteRow) -> Result<(), sqlx::Error> {
+        if self.observer.rows() == 0 {
+            for column in row.columns() {
+                self.observer.name(column.name());
+            }
+        }
         self.observer.begin_row(row.len());
         for index in 0..row.len() {
             with_value(row, index, |value| self.observer.value(value))?;
@@ -325,20 +362,27 @@ impl Record {
 
 impl Log {
     /// A raw query has ended: what was seen of it is noted.
-    fn end(&mut self, record: Record, end: End) -> Result<(), sqlx::Error> {
+    fn end(&mut self, record: Record, end: End, effect: Option<Effect>) -> Result<(), sqlx::Error> {
         let Record {
             checked,
             args,
             observer,
             began,
         } = record;
-        let seen: Seen = observer.end(end);
-        self.recording.writes |= !checked.reads_only;
+        let effect = effect.filter(|_| !checked.reads_only);
+        if !checked.reads_only {
+            self.recording.writes = true;
+            if effect.is_none() {
+                self.wants_effect();
+            }
+        }
+        let seen = observer.end(end, effect);
         let query = Query {
             text: checked.text,
             args,
             given: self.instruments.given(),
             reads_only: checked.reads_only,
+            is_raw: true,
             seen,
             entity: None,
         };
@@ -378,26 +422,26 @@ impl Steps<'_> {
                 self.record = Some(record);
                 return Ok(());
             }
-            Some(Err(_)) if self.authorizer.has_denied() => {
+            Some(Err(_)) if !record.checked.is_taken && self.authorizer.has_denied() => {
                 self.log.refused_raw();
                 return Ok(());
             }
-            Some(Err(error)) => match code(error) {
-                Some(code) => End::Failed(code),
+            Some(Err(error)) => match record.failed(error) {
+                Some(end) => end,
                 // Not SQLite's: whatever it is, the transaction is asked about it before anything else.
                 None => return Ok(()),
             },
             None => {
                 *self.unfinished = false;
-                match self.result {
-                    Some((rows, rowid)) if !record.checked.reads_only => {
-                        End::Changed { rows, rowid }
-                    }
-                    _ => End::Done,
-                }
+                End::Done
             }
         };
-        self.log.end(record, end)
+        let effect = self.result.map(|(changes, rowid)| Effect {
+            changes: Some(changes),
+            rowid,
+        });
+        let effect = effect.filter(|_| end == End::Done);
+        self.log.end(record, end, effect)
     }
 }
 
@@ -420,14 +464,34 @@ impl Drop for Steps<'_> {
     fn drop(&mut self) {
         if let Some(record) = self.record.take()
             && record.checked.reads_only
-            && let Err(error) = self.log.end(record, End::Partly)
+            && let Err(error) = self.log.end(record, End::Partly, None)
         {
             tracing::debug!(%error, "after a query that was dropped half-way");
         }
     }
 }
 
-/// SQLite's extended code.
-fn code(error: &sqlx::Error) -> Option<i32> {
-    error.as_database_error()?.code()?.parse().ok()
+#[cfg(test)]
+mod tests {
+    use crate::engine::session::recorded::begins_like_a_read;
+
+    #[test]
+    fn the_first_word_tells_what_may_write() {
+        for reads in [
+            "SELECT 1",
+            " /* a */ -- b\n with x AS (SELECT 1) SELECT 1",
+            "pragma table_info(t)",
+        ] {
+            assert!(begins_like_a_read(reads), "{reads}");
+        }
+        for writes in [
+            "DROP TABLE IF EXISTS t",
+            "-- SELECT\nDELETE FROM t",
+            "/* SELECT",
+            "",
+            "selection",
+        ] {
+            assert!(!begins_like_a_read(writes), "{writes}");
+        }
+    }
 }
