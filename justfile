@@ -9,8 +9,8 @@ lint:
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-example:
-    cargo run --release -p flights
+example name="flights":
+    cargo run --release -p {{name}}
 
 bench name="save":
     cargo run --release -p anabranch-benches -- {{name}}

@@ -128,11 +128,11 @@ impl fmt::Display for Begins {
             .latencies
             .per_mille([500, 990, 999, 1000])
             .map(table::latency);
-        let per_second = self.saves_per_second;
-        write!(
+        writeln!(
             f,
-            "begin_concurrent beside {per_second:.0} saves a second: p50 {p50}, p99 {p99}, p99.9 {p999}, at most {most}; \
-             {} of {} with the writer held\n",
+            "begin_concurrent beside {:.0} saves a second: p50 {p50}, p99 {p99}, p99.9 {p999}, at most {most}; \
+             {} of {} with the writer held",
+            self.saves_per_second,
             self.slow,
             self.latencies.count(),
         )

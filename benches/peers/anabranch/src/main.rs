@@ -76,6 +76,18 @@ impl Peer {
     }
 }
 
+/// Opens the connections of all sessions beforehand, as those of the other peers' pools are.
+async fn open_sessions(db: &Database) -> Res<()> {
+    let mut sessions = Vec::new();
+    for _ in 0..POOL {
+        sessions.push(db.begin_concurrent(Isolation::Serializable).await?);
+    }
+    for session in sessions {
+        session.rollback().await?;
+    }
+    Ok(())
+}
+
 impl AsyncPeer for Peer {
     type Row = Order;
 
@@ -92,9 +104,13 @@ impl AsyncPeer for Peer {
             .busy_timeout(BUSY_TIMEOUT)
             .cache_size(Bytes::kib(CACHE_KIB))
             .readers(POOL)
+            .sessions(POOL)
             .open()
             .await?;
         db.create_tables::<(Order, Wide)>().await?;
+        if config.workload.starts_with("txwork") {
+            open_sessions(&db).await?;
+        }
         Ok(Self {
             db,
             hot: config.workload == "rmwhot",
