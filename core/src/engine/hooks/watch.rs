@@ -24,8 +24,10 @@ struct WatchedTable {
     stamped: Option<StampedBy>,
     /// Whether the key is the rowid, of which the update hook tells; `None` until it was asked.
     is_rowid: Option<bool>,
-    /// The largest key seen; `None` until it was read from the table.
+    /// The largest key seen; `None` until it was read from the table by who writes.
     highest: Option<i64>,
+    /// The largest key that was committed when it was read for a session.
+    committed: Option<i64>,
     /// The largest key that was heard of while `highest` was not known.
     heard: i64,
     /// The largest key that was given to a session, which may insert it at any time.
@@ -45,7 +47,14 @@ pub(in crate::engine) struct StampedBy {
 
 /// How far a savepoint reached.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Mark(Vec<usize>);
+pub(in crate::engine) struct Mark(Vec<TableMark>);
+
+#[derive(Debug, Clone, Copy)]
+struct TableMark {
+    touched: usize,
+    /// The largest key known.
+    known: i64,
+}
 
 /// The rows of one table that wait for their commit number.
 #[derive(Debug)]
@@ -116,26 +125,6 @@ impl Watch {
         above: i64,
         highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
-        self.give_key(table, above, highest, false)
-    }
-
-    /// The same for a session, which may insert it at any time: nobody else is given it.
-    pub(in crate::engine) fn reserve_key<E>(
-        &self,
-        table: &str,
-        above: i64,
-        highest: impl FnOnce() -> Result<i64, E>,
-    ) -> Result<Option<i64>, E> {
-        self.give_key(table, above, highest, true)
-    }
-
-    fn give_key<E>(
-        &self,
-        table: &str,
-        above: i64,
-        highest: impl FnOnce() -> Result<i64, E>,
-        reserve: bool,
-    ) -> Result<Option<i64>, E> {
         // The row with the largest key there is may be gone, or undone.
         let known = self.lock().entry(table).highest;
         let read = match known.filter(|highest| *highest < i64::MAX) {
@@ -145,19 +134,52 @@ impl Watch {
         };
         let mut tables = self.lock();
         let watched = tables.entry(table);
-        // Others may have been given keys meanwhile.
         let highest = match (read, watched.highest) {
             (Some(read), Some(known)) if known < i64::MAX => read.max(known),
             (Some(read), _) => read.max(watched.heard),
             (None, known) => known.unwrap_or(watched.heard),
         };
+        // So is a row that a session was to insert.
+        let reserved = Some(watched.reserved).filter(|reserved| *reserved < i64::MAX);
         let next = highest
             .max(above)
-            .max(watched.reserved)
+            .max(reserved.unwrap_or_default())
             .max(0)
             .checked_add(1);
         watched.highest = next.or(Some(highest));
-        if let (true, Some(next)) = (reserve, next) {
+        Ok(next)
+    }
+
+    /// The same for a session, which may insert it at any time: nobody else is given it. Here `highest` reads what is
+    /// committed, which says nothing of the rows of the writer's open transaction: for those it is no answer.
+    pub(in crate::engine) fn reserve_key<E>(
+        &self,
+        table: &str,
+        above: i64,
+        highest: impl FnOnce() -> Result<i64, E>,
+    ) -> Result<Option<i64>, E> {
+        let is_usual = |key: &i64| *key < i64::MAX;
+        let known = {
+            let mut tables = self.lock();
+            let watched = tables.entry(table);
+            watched.highest.or(watched.committed).filter(is_usual)
+        };
+        // Not under the lock, as above.
+        let read = known.is_none().then(highest).transpose()?;
+        let mut tables = self.lock();
+        let watched = tables.entry(table);
+        if read.is_some() {
+            watched.committed = read;
+        }
+        let seen = watched.highest.filter(is_usual).unwrap_or(watched.heard);
+        let reserved = Some(watched.reserved).filter(is_usual);
+        let next = [seen, above, 0]
+            .into_iter()
+            .chain(reserved)
+            .chain(watched.committed)
+            .max()
+            .and_then(|key| key.checked_add(1));
+        if let Some(next) = next {
             watched.reserved = next;
         }
         Ok(next)
@@ -185,6 +207,7 @@ impl Watch {
         for table in &mut self.lock().list {
             if table.is_rowid == Some(false) {
                 table.highest = None;
+                table.committed = None;
             }
         }
     }
@@ -201,17 +224,24 @@ impl Watch {
     pub(in crate::engine) fn forget_keys(&self) {
         for table in &mut self.lock().list {
             table.highest = None;
+            table.committed = None;
             table.heard = 0;
         }
     }
 
-    /// How many rows were touched so far, for [`Watch::rewind`].
+    /// What was touched and heard of so far, for [`Watch::rewind`].
     pub(in crate::engine) fn mark(&self) -> Mark {
         Mark(
             self.lock()
                 .list
                 .iter()
-                .map(|table| table.touched.len())
+                .map(|table| TableMark {
+                    touched: table.touched.len(),
+                    known: table
+                        .highest
+                        .filter(|highest| *highest < i64::MAX)
+                        .unwrap_or(table.heard),
+                })
                 .collect(),
         )
     }
@@ -219,11 +249,14 @@ impl Watch {
     /// What was done since the mark was undone: those rows need no number, and the largest keys are to be read again.
     pub(in crate::engine) fn rewind(&self, mark: &Mark) {
         for (index, table) in self.lock().list.iter_mut().enumerate() {
-            table
-                .touched
-                .truncate(mark.0.get(index).copied().unwrap_or(0));
+            let mark = mark.0.get(index);
+            table.touched.truncate(mark.map_or(0, |mark| mark.touched));
             table.highest = None;
-            table.heard = 0;
+            // Sessions do not see the rows of before the mark that are still open: they are heard of, or not at all.
+            table.heard = mark.map_or(0, |mark| mark.known);
+            if mark.is_none() {
+                table.committed = None;
+            }
         }
     }
 
@@ -265,6 +298,7 @@ impl Tables {
             stamped: None,
             is_rowid: None,
             highest: None,
+            committed: None,
             heard: 0,
             reserved: 0,
             touched: Vec::new(),
@@ -341,6 +375,22 @@ mod tests {
         assert_eq!(watch.reserve_key("t", 0, read), Ok(Some(9)));
         watch.rewind(&Mark::default());
         assert_eq!(watch.next_key("t", 0, read), Ok(Some(10)));
+    }
+
+    #[test]
+    fn what_a_session_reads_is_no_answer_for_the_open_transaction() {
+        let watch = Watch::default();
+        let committed = || Ok::<_, ()>(7);
+        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(8)));
+        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(9)));
+        let mark = watch.mark();
+        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(10)));
+        watch.rewind(&mark);
+        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(10)));
+        watch.forget_keys();
+        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(11)));
+        let open = || Ok::<_, ()>(20);
+        assert_eq!(watch.next_key("t", 0, open), Ok(Some(21)));
     }
 
     #[test]

@@ -91,6 +91,7 @@ impl Private {
         let authorizer = Arc::clone(&instruments.authorizer);
         let mut exchange = Exchange::new(Arc::clone(core), held, authorizer);
         begin(core, &mut exchange).await?;
+        instruments.watch.forget_keys();
         if is_snapshot {
             instruments.watch.note_rows();
         }
