@@ -183,3 +183,35 @@ async fn a_key_of_a_session_that_is_over_is_no_limit_for_the_next() {
     ctx.save_changes().await.unwrap();
     assert_eq!(ctx[dan].id, 3);
 }
+
+/// Another process committed rows of which the writer has not heard yet, and the session sees them.
+#[tokio::test]
+async fn keys_in_a_session_are_beyond_those_of_another_process() {
+    let db = bank().await;
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut ctx = s.context();
+    ctx.add(account("eve", 1));
+    ctx.save_changes().await.unwrap();
+    drop(ctx);
+    s.commit().await.unwrap();
+    let other = rusqlite::Connection::open(db.path()).unwrap();
+    for key in ["NULL", "7"] {
+        let sql = format!("INSERT INTO accounts VALUES ({key}, 'dan', 2)");
+        other.execute(&sql, []).unwrap();
+    }
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut ctx = s.context();
+    let fay = ctx.add(account("fay", 3));
+    ctx.save_changes().await.unwrap();
+    assert_eq!(ctx[fay].id, 8);
+    drop(ctx);
+    other
+        .execute("INSERT INTO accounts VALUES (9, 'gus', 4)", [])
+        .unwrap();
+    let next: i64 = sqlx::query_scalar("SELECT next_id('accounts')")
+        .fetch_one(&mut *s)
+        .await
+        .unwrap();
+    assert_eq!(next, 10);
+    s.commit().await.unwrap();
+}

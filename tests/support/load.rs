@@ -164,6 +164,12 @@ fn missing(id: i64) -> Error {
     Error::application(format!("order {id} is missing"))
 }
 
+/// Orders of this task, or of one beyond it, were written in sessions that were given up: they must never be found.
+pub const GIVEN_UP: i64 = 1_000;
+
+/// How many lines an order has that was written in a session.
+pub const SESSION_LINES: i64 = 3;
+
 /// An order as plain SQLite finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {

@@ -185,6 +185,25 @@ impl Watch {
         Ok(next)
     }
 
+    /// The largest key of a table that this connection sees; `read` reads it from the table when it is not known.
+    pub(in crate::engine) fn largest_key<E>(
+        &self,
+        table: &str,
+        read: impl FnOnce() -> Result<i64, E>,
+    ) -> Result<i64, E> {
+        let known = self.lock().entry(table).highest;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        // Not under the lock, as above.
+        let read = read()?;
+        let mut tables = self.lock();
+        let watched = tables.entry(table);
+        let largest = read.max(watched.heard);
+        watched.highest = Some(largest);
+        Ok(largest)
+    }
+
     /// The largest key of a table that this connection has heard of.
     pub(in crate::engine) fn heard(&self, table: &str) -> i64 {
         let mut tables = self.lock();
