@@ -6,6 +6,7 @@
     reason = "what does not work here must fail the test"
 )]
 
+mod full;
 mod images;
 mod neighbour;
 

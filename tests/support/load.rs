@@ -132,7 +132,7 @@ pub async fn write_in_session(s: &mut Session, task: i64, serial: i64) -> Result
 ///
 /// Those of the statements.
 pub async fn add_lines_in_session(s: &mut Session, id: i64) -> Result<()> {
-    sqlx::query("INSERT INTO lines (order_id, position) VALUES (?, 1)")
+    sqlx::query("INSERT INTO lines VALUES (next_id('lines'), ?, 1)")
         .bind(id)
         .execute(&mut *s)
         .await?;
