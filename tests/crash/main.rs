@@ -6,7 +6,9 @@
     reason = "what does not work here must fail the test"
 )]
 
+mod full;
 mod images;
+mod neighbour;
 
 use std::{
     collections::HashMap,
@@ -18,7 +20,7 @@ use std::{
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    load::{Found, Order, check_file, plainly, token},
+    load::{Found, GIVEN_UP, Order, check_file, plainly, token},
     random::{Random, is_long},
 };
 use rusqlite::Connection;
@@ -32,7 +34,7 @@ async fn what_was_acknowledged_survives_a_kill() {
     let rounds = if is_long() { 500 } else { 50 };
     let mut folder = tempfile::tempdir().unwrap();
     let mut acknowledged = Acknowledged::new();
-    let mut all = 0;
+    let (mut all, mut sessions) = (0, 0);
     for round in 0..rounds {
         // A file lives through some rounds, so that old logs are recovered and grown again.
         if random.once_in(8) {
@@ -41,7 +43,7 @@ async fn what_was_acknowledged_survives_a_kill() {
             folder = tempfile::tempdir().unwrap();
         }
         let file = folder.path().join("orders.db");
-        killed(&file, round, &mut random, &mut acknowledged);
+        sessions += killed(&file, round, &mut random, &mut acknowledged);
         if !file.exists() {
             continue;
         }
@@ -55,12 +57,21 @@ async fn what_was_acknowledged_survives_a_kill() {
         }
     }
     all += acknowledged.len();
-    eprintln!("crash: {rounds} processes killed, {all} orders were acknowledged");
+    eprintln!(
+        "crash: {rounds} processes killed, {all} orders were acknowledged, {sessions} of sessions"
+    );
+    assert!(sessions > rounds, "hardly anything in sessions: {sessions}");
     assert!(all > rounds, "hardly anything was saved: {all}");
 }
 
-/// Starts a process, kills it after a while, and notes what it acknowledged.
-fn killed(file: &Path, round: usize, random: &mut Random, acknowledged: &mut Acknowledged) {
+/// Starts a process, kills it after a while, and notes what it acknowledged; how much of that was written in sessions.
+fn killed(
+    file: &Path,
+    round: usize,
+    random: &mut Random,
+    acknowledged: &mut Acknowledged,
+) -> usize {
+    let mut sessions = 0;
     let execution = ["inline", "threaded"][usize::from(random.once_in(3))];
     let synchronous = ["normal", "full"][usize::from(random.once_in(4))];
     let seed = (round << 24) as u64 | random.below(1 << 16);
@@ -76,7 +87,7 @@ fn killed(file: &Path, round: usize, random: &mut Random, acknowledged: &mut Ack
     if !random.once_in(8)
         && let Some(Ok(first)) = lines.next()
     {
-        note(&first, acknowledged);
+        sessions += usize::from(note(&first, acknowledged));
     }
     let until = Instant::now() + random.micros(80_000);
     std::thread::scope(|scope| {
@@ -84,17 +95,22 @@ fn killed(file: &Path, round: usize, random: &mut Random, acknowledged: &mut Ack
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         child.kill().unwrap();
         for line in reads.join().unwrap() {
-            note(&line, acknowledged);
+            sessions += usize::from(note(&line, acknowledged));
         }
     });
     let status = child.wait().unwrap();
     assert_eq!(status.code(), None, "it ended by itself: {status}");
+    sessions
 }
 
-fn note(line: &str, acknowledged: &mut Acknowledged) {
-    let (id, lines) = line.split_once(' ').unwrap();
-    let most = acknowledged.entry(id.parse().unwrap()).or_default();
-    *most = (*most).max(lines.parse().unwrap());
+/// Notes what a line acknowledges; whether that was written in a session.
+fn note(line: &str, acknowledged: &mut Acknowledged) -> bool {
+    let mut words = line.split(' ');
+    let id = words.next().unwrap().parse().unwrap();
+    let lines: i64 = words.next().unwrap().parse().unwrap();
+    let most = acknowledged.entry(id).or_default();
+    *most = lines.max(*most);
+    words.next() == Some("session")
 }
 
 fn check(file: &Path, acknowledged: &Acknowledged) {
@@ -110,11 +126,34 @@ fn check(file: &Path, acknowledged: &Acknowledged) {
         .into_iter()
         .map(|order| (order.id, order))
         .collect();
+    let is_kept = |order: &Found| order.task < GIVEN_UP;
+    assert!(
+        found.values().all(is_kept),
+        "a session that was given up is there"
+    );
     for (id, lines) in acknowledged {
         let order = found.get(id).expect("an acknowledged order is there");
         assert!(order.lines >= *lines, "an acknowledged line is lost");
     }
     check_tokens(&connection);
+    drop(connection);
+    check_by_shell(file);
+}
+
+/// The `sqlite3` shell, which is another version of SQLite, finds the file sound too. It may be missing, except where
+/// `ANABRANCH_SHELL` says so.
+fn check_by_shell(file: &Path) {
+    let asked = Command::new("sqlite3")
+        .arg(file)
+        .args([".timeout 30000", "PRAGMA integrity_check"])
+        .output();
+    match asked {
+        Ok(output) => assert_eq!(output.stdout, b"ok\n", "{output:?}"),
+        Err(error) if std::env::var_os("ANABRANCH_SHELL").is_none() => {
+            eprintln!("the sqlite3 shell was not asked: {error}");
+        }
+        Err(error) => panic!("sqlite3: {error}"),
+    }
 }
 
 /// Each order was saved with a token: there are both or neither.

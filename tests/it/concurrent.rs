@@ -118,3 +118,100 @@ async fn raw_sql_and_entities_see_each_other_in_a_session() {
     let ada = anabranch::query::find::<Account>(&db, 1).await.unwrap();
     assert_eq!(ada.unwrap().balance, 17);
 }
+
+/// The keys of an open transaction are not read for a session, and what is read for it is not taken for the largest.
+#[tokio::test]
+async fn keys_of_a_transaction_and_of_a_session_beside_it_differ() {
+    let db = bank().await;
+    let mut tx = db.begin().await.unwrap();
+    let mut ctx = tx.context();
+    ctx.add(account("eve", 1));
+    ctx.add(account("dan", 2));
+    ctx.save_changes().await.unwrap();
+    drop(ctx);
+    let undone = tx.savepoint(async |_| Err::<(), _>(Error::application("it is undone")));
+    undone.await.unwrap_err();
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut ctx = s.context();
+    ctx.add(account("fay", 3));
+    ctx.save_changes().await.unwrap();
+    drop(ctx);
+    let mut ctx = tx.context();
+    ctx.add(account("gus", 4));
+    ctx.save_changes().await.unwrap();
+    drop(ctx);
+    tx.commit().await.unwrap();
+    s.commit().await.unwrap();
+    assert_eq!(Account::query().count(&db).await.unwrap(), 6);
+}
+
+#[tokio::test]
+async fn a_refused_save_in_a_session_does_not_forget_the_keys_of_raw_inserts() {
+    let db = bank().await;
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    sqlx::query("INSERT INTO accounts (owner, balance) VALUES ('eve', 1)")
+        .execute(&mut *s)
+        .await
+        .unwrap();
+    let mut ctx = s.context();
+    ctx.add(Account {
+        id: 1,
+        ..account("ada", 1)
+    });
+    let error = ctx.save_changes().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unique);
+    ctx.clear();
+    ctx.add(account("dan", 2));
+    ctx.save_changes().await.unwrap();
+    drop(ctx);
+    s.commit().await.unwrap();
+    assert_eq!(Account::query().count(&db).await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_key_of_a_session_that_is_over_is_no_limit_for_the_next() {
+    let db = bank().await;
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    sqlx::query("INSERT INTO accounts VALUES (9223372036854775807, 'eve', 1)")
+        .execute(&mut *s)
+        .await
+        .unwrap();
+    s.rollback().await.unwrap();
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut ctx = s.context();
+    let dan = ctx.add(account("dan", 2));
+    ctx.save_changes().await.unwrap();
+    assert_eq!(ctx[dan].id, 3);
+}
+
+/// Another process committed rows of which the writer has not heard yet, and the session sees them.
+#[tokio::test]
+async fn keys_in_a_session_are_beyond_those_of_another_process() {
+    let db = bank().await;
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut ctx = s.context();
+    ctx.add(account("eve", 1));
+    ctx.save_changes().await.unwrap();
+    drop(ctx);
+    s.commit().await.unwrap();
+    let other = rusqlite::Connection::open(db.path()).unwrap();
+    for key in ["NULL", "7"] {
+        let sql = format!("INSERT INTO accounts VALUES ({key}, 'dan', 2)");
+        other.execute(&sql, []).unwrap();
+    }
+    let mut s = db.begin_concurrent(Isolation::Serializable).await.unwrap();
+    let mut ctx = s.context();
+    let fay = ctx.add(account("fay", 3));
+    ctx.save_changes().await.unwrap();
+    assert_eq!(ctx[fay].id, 8);
+    drop(ctx);
+    other
+        .execute("INSERT INTO accounts VALUES (9, 'gus', 4)", [])
+        .unwrap();
+    let next: i64 = sqlx::query_scalar("SELECT next_id('accounts')")
+        .fetch_one(&mut *s)
+        .await
+        .unwrap();
+    assert_eq!(next, 10);
+    s.commit().await.unwrap();
+}

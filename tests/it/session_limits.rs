@@ -252,7 +252,7 @@ async fn a_closure_whose_validation_takes_too_long_ends_in_the_queue() {
 #[tokio::test]
 async fn more_sessions_than_there_are_places_wait_and_their_timeout_names_who_has_one() {
     for mode in Mode::ALL {
-        let timeout = Duration::from_millis(100);
+        let timeout = Duration::from_millis(500);
         let db = limited(mode, |options| options.queue_timeout(timeout)).await;
         let one = session(&db).await;
         let two = session(&db).await;

@@ -1,10 +1,14 @@
 //! A process that writes, for the tests that kill one, and for those that let two of them write one file.
 //!
-//! `peer crash FILE SEED EXECUTION SYNCHRONOUS` saves until it is killed; a line `KEY LINES` for each order says what
-//! was acknowledged. `peer write FILE MILLISECONDS NUMBER` waits for a line, saves for so long, and prints how many
+//! `peer crash FILE SEED EXECUTION SYNCHRONOUS` saves until it is killed; a line `KEY LINES WAY` for each order
+//! says what was acknowledged. `peer write FILE MILLISECONDS NUMBER` waits for a line, saves for so long, and prints how many
 //! orders and commits it made. `peer tokens FILE COUNT` waits for a line, saves an order with each of so many tokens, and
 //! prints the numbers of those that it was first with. `peer units FILE` runs the statements of each line in one transaction, and
-//! prints how many rows each wrote, or that they were refused. `peer open` opens, makes the tables of, and saves into each file that a line names.
+//! prints how many rows each wrote, or that they were refused. `peer sessions FILE MILLISECONDS NUMBER` waits for a line,
+//! writes in sessions for so long, and prints how many orders, conflicts and alarms there were. `peer hold
+//! FILE` opens a session, says so, and keeps it until a line comes. `peer open` opens, makes the tables of, and saves into each file that a line names.
+
+mod sessions;
 
 use std::{
     error::Error as StdError,
@@ -15,11 +19,11 @@ use std::{
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    load::{Line, Order, add_line, add_order, token, write_order},
+    load::{Line, Order, SESSION_LINES, add_line, add_order, token, write_order},
     random::Random,
 };
 use sqlx::AssertSqlSafe;
-use tokio::task::JoinSet;
+use tokio::{runtime::Handle, task::JoinSet};
 
 type Outcome<T = ()> = Result<T, Box<dyn StdError + Send + Sync>>;
 
@@ -54,6 +58,11 @@ fn main() -> Outcome {
             }
             ["tokens", file, count] => save_with_tokens(Path::new(file), count.parse()?).await,
             ["units", file] => write_units(Path::new(file)).await,
+            ["sessions", file, milliseconds, number] => {
+                let lasting = Duration::from_millis(milliseconds.parse()?);
+                sessions_for(Path::new(file), lasting, number.parse()?).await
+            }
+            ["hold", file] => sessions::hold(Path::new(file)).await,
             ["open"] => open_each().await,
             _ => Err("what is this process to do?".into()),
         }
@@ -70,37 +79,91 @@ fn say(line: &str) -> Outcome {
 async fn save_until_killed(db: &Database, seed: u64) -> Outcome {
     db.create_tables::<(Order, Line)>().await?;
     let mut random = Random::new(seed);
+    let first = i64::try_from(seed >> 16)?;
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
-        let (db, mut random) = (db.clone(), random.branch());
-        let first = i64::try_from(seed >> 16)?;
-        tasks.spawn(async move {
-            let mut known = Vec::new();
-            for serial in first.. {
-                let (id, lines) = match random.below(10) {
-                    0 => (write_order(&db, task, serial).await?, 3),
-                    1..=3 if !known.is_empty() => {
-                        let which = random.below(known.len() as u64);
-                        extend(&db, known[usize::try_from(which)?]).await?
-                    }
-                    _ => {
-                        let mut ctx = db.context();
-                        let lines = 1 + i64::try_from(random.below(5))?;
-                        let order = add_order(&mut ctx, task, serial, lines);
-                        ctx.save_changes_with(&token(task, serial)).await?;
-                        (ctx[order].id, lines)
-                    }
-                };
-                known.push(id);
-                say(&format!("{id} {lines}"))?;
-            }
-            Outcome::Ok(())
+        let (db, random) = (db.clone(), random.branch());
+        on_a_thread(&mut tasks, async move || {
+            save_as_drawn(&db, task, first, random).await
         });
     }
+    let (db, random) = (db.clone(), random.branch());
+    on_a_thread(&mut tasks, async move || {
+        sessions::linger(&db, first, random).await
+    });
     while let Some(ended) = tasks.join_next().await {
         ended??;
     }
     Ok(())
+}
+
+/// Runs what the compiler does not see to be free to move between threads.
+fn on_a_thread<T: Send + 'static>(
+    tasks: &mut JoinSet<Outcome<T>>,
+    work: impl AsyncFnOnce() -> Outcome<T> + Send + 'static,
+) {
+    let runtime = Handle::current();
+    tasks.spawn_blocking(move || runtime.block_on(work()));
+}
+
+/// Saves in one way after the other.
+async fn save_as_drawn(db: &Database, task: i64, first: i64, mut random: Random) -> Outcome {
+    let mut known = Vec::new();
+    for serial in first.. {
+        let (id, lines, way) = match random.below(16) {
+            0 => (write_order(db, task, serial).await?, 3, "write"),
+            1..=3 if !known.is_empty() => {
+                let which = random.below(known.len() as u64);
+                let (id, lines) = extend(db, known[usize::try_from(which)?]).await?;
+                (id, lines, "save")
+            }
+            4..=7 => {
+                let id = sessions::beside(db, task, serial).await?;
+                (id, SESSION_LINES, "session")
+            }
+            8 => {
+                let id = sessions::contended(db, task, serial).await?;
+                (id, SESSION_LINES, "session")
+            }
+            9 => {
+                sessions::given_up(db, task, serial).await?;
+                continue;
+            }
+            _ => {
+                let mut ctx = db.context();
+                let lines = 1 + i64::try_from(random.below(5))?;
+                let order = add_order(&mut ctx, task, serial, lines);
+                ctx.save_changes_with(&token(task, serial)).await?;
+                (ctx[order].id, lines, "save")
+            }
+        };
+        known.push(id);
+        say(&format!("{id} {lines} {way}"))?;
+    }
+    Ok(())
+}
+
+async fn sessions_for(file: &Path, lasting: Duration, number: i64) -> Outcome {
+    let db = Database::open(file).await?;
+    std::io::stdin().lock().read_line(&mut String::new())?;
+    let end = Instant::now() + lasting;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let (db, task) = (db.clone(), number * TASKS + task);
+        on_a_thread(&mut tasks, async move || {
+            sessions::write_until(&db, end, task).await
+        });
+    }
+    let mut written = 0;
+    while let Some(ended) = tasks.join_next().await {
+        written += ended??;
+    }
+    let statistics = db.statistics();
+    db.close().await?;
+    say(&format!(
+        "{written} {} {}",
+        statistics.session_conflicts, statistics.session_alarms
+    ))
 }
 
 async fn extend(db: &Database, id: i64) -> Outcome<(i64, i64)> {

@@ -132,7 +132,7 @@ pub async fn write_in_session(s: &mut Session, task: i64, serial: i64) -> Result
 ///
 /// Those of the statements.
 pub async fn add_lines_in_session(s: &mut Session, id: i64) -> Result<()> {
-    sqlx::query("INSERT INTO lines (order_id, position) VALUES (?, 1)")
+    sqlx::query("INSERT INTO lines VALUES (next_id('lines'), ?, 1)")
         .bind(id)
         .execute(&mut *s)
         .await?;
@@ -163,6 +163,12 @@ pub async fn add_lines_in_session(s: &mut Session, id: i64) -> Result<()> {
 fn missing(id: i64) -> Error {
     Error::application(format!("order {id} is missing"))
 }
+
+/// Orders of this task, or of one beyond it, were written in sessions that were given up: they must never be found.
+pub const GIVEN_UP: i64 = 1_000;
+
+/// How many lines an order has that was written in a session.
+pub const SESSION_LINES: i64 = 3;
 
 /// An order as plain SQLite finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -52,7 +52,7 @@ impl Allocator {
         );
     }
 
-    /// A key for a session with this connection, larger than those that it has inserted itself, as far as it heard.
+    /// A key for a session with this connection, larger than those that it sees, its own among them.
     pub(in crate::engine) fn reserve(
         &self,
         session: &Connection,
@@ -60,8 +60,8 @@ impl Allocator {
         key: NewKey,
     ) -> Result<i64> {
         let NewKey { table, column, .. } = key;
+        let named = |error| from_rusqlite(error).with_table(table);
         let highest = || {
-            let named = |error| from_rusqlite(error).with_table(table);
             self.with_head(|head| {
                 // The session may have made the table itself.
                 highest(head, &self.watch, table, column)
@@ -69,28 +69,34 @@ impl Allocator {
                     .map_err(named)
             })
         };
-        let above = key.above.max(heard.heard(table));
+        // The session may see rows that another process committed, of which the writer has not heard yet.
+        heard.forget_unheard_keys();
+        let own = heard.largest_key(table, || {
+            self::highest(session, heard, table, column).map_err(named)
+        })?;
+        let above = key.above.max(own);
         let next = self.watch.reserve_key(table, above, highest)?;
         next.ok_or_else(|| exhausted(table.to_owned()))
     }
 
     /// The same by the table's name alone, for the SQL function.
     pub(in crate::engine) fn reserve_rowid(&self, heard: &Watch, table: &str) -> Result<i64> {
-        let highest = || {
-            let named = |error| from_rusqlite(error).with_table(table.to_owned());
-            self.with_head(|head| {
-                let column = rowid(head, table).map_err(named)?.ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::Statement,
-                        "next_id: there is no such table, or it has no integer key",
-                    )
-                    .with_table(table.to_owned())
-                })?;
-                highest(head, &self.watch, table, &column).map_err(named)
-            })
-        };
-        let above = heard.heard(table);
-        let next = self.watch.reserve_key(table, above, highest)?;
+        let named = |error| from_rusqlite(error).with_table(table.to_owned());
+        // Read each time: no less than the session sees, for whoever committed it.
+        let committed = self.with_head(|head| {
+            let column = rowid(head, table).map_err(named)?.ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Statement,
+                    "next_id: there is no such table, or it has no integer key",
+                )
+                .with_table(table.to_owned())
+            })?;
+            highest(head, &self.watch, table, &column).map_err(named)
+        })?;
+        let above = heard.heard(table).max(committed);
+        let next = self
+            .watch
+            .reserve_key(table, above, || Ok::<_, Error>(committed))?;
         next.ok_or_else(|| exhausted(table.to_owned()))
     }
 }

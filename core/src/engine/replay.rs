@@ -26,7 +26,7 @@ use crate::{
         recording::{Applied, AppliedOutcome, Event, Given, Query, Recording},
         save_record,
         seen::{Effect, End, Observer, Seen, failure},
-        sqlite_error::from_rusqlite,
+        sqlite_error::{from_code, from_rusqlite, kind},
         unit::{apply_once, in_savepoint, number},
     },
     error::{Error, ErrorKind, Result},
@@ -203,6 +203,12 @@ impl<'a> Replay<'a> {
                 Error::new(ErrorKind::Interrupted, "the replay was stopped").with_code(code)
             );
         }
+        if let End::Failed(code) = seen.end
+            && is_of_the_machine(kind(code))
+        {
+            let error = from_code(code, "the replay failed");
+            return Err(error.with_statement(query.text.to_string()));
+        }
         Err(self.conflict(query, access.as_deref()))
     }
 
@@ -267,7 +273,7 @@ impl<'a> Replay<'a> {
         }
         let error = match answer {
             Err(Refusal::Step { step, error }) => {
-                if error.kind() == ErrorKind::Interrupted {
+                if error.kind() == ErrorKind::Interrupted || is_of_the_machine(error.kind()) {
                     return Err(error);
                 }
                 return Err(step_conflict(applied, step));
@@ -279,7 +285,9 @@ impl<'a> Replay<'a> {
             Err(Refusal::Whole(error)) => error,
             Ok(_) => conflict("a save of the session would have another result by now"),
         };
-        if error.kind() == ErrorKind::Conflict || error.kind() == ErrorKind::Interrupted {
+        if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Interrupted)
+            || is_of_the_machine(error.kind())
+        {
             return Err(error);
         }
         Err(conflict("a save of the session would be refused by now").with_source(error))
@@ -402,6 +410,14 @@ fn bind(statement: &mut CachedStatement<'_>, args: &[Value]) -> rusqlite::Result
         statement.raw_bind_parameter(index + 1, Bound(value))?;
     }
     Ok(())
+}
+
+/// Whether the machine failed, and not what the session rests on: to run it again would not help.
+const fn is_of_the_machine(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Full | ErrorKind::Io | ErrorKind::OutOfMemory | ErrorKind::Corrupt
+    )
 }
 
 fn conflict(what: &'static str) -> Error {

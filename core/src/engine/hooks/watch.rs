@@ -24,12 +24,12 @@ struct WatchedTable {
     stamped: Option<StampedBy>,
     /// Whether the key is the rowid, of which the update hook tells; `None` until it was asked.
     is_rowid: Option<bool>,
-    /// The largest key seen; `None` until it was read from the table.
+    /// The largest key seen; `None` until it was read from the table by who writes.
     highest: Option<i64>,
-    /// The largest key that was heard of since nothing was open, committed or not.
-    heard: i64,
-    /// The largest key that is committed, as far as was asked; what came later was heard of.
+    /// The largest key that was committed when it was read for a session.
     committed: Option<i64>,
+    /// The largest key that was heard of while `highest` was not known.
+    heard: i64,
     /// The largest key that was given to a session, which may insert it at any time.
     reserved: i64,
     /// The rows of a stamped table that the present unit touched.
@@ -47,7 +47,14 @@ pub(in crate::engine) struct StampedBy {
 
 /// How far a savepoint reached.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Mark(Vec<usize>);
+pub(in crate::engine) struct Mark(Vec<TableMark>);
+
+#[derive(Debug, Clone, Copy)]
+struct TableMark {
+    touched: usize,
+    /// The largest key known.
+    known: i64,
+}
 
 /// The rows of one table that wait for their commit number.
 #[derive(Debug)]
@@ -71,8 +78,10 @@ impl Watch {
             return;
         }
         let watched = &mut tables.list[place];
-        watched.highest = watched.highest.map(|highest| highest.max(rowid));
-        watched.heard = watched.heard.max(rowid);
+        match &mut watched.highest {
+            Some(highest) => *highest = rowid.max(*highest),
+            None => watched.heard = rowid.max(watched.heard),
+        }
         // A unit that touches a row twice does so back to back, mostly; the rest is sorted out later.
         if watched.stamped.is_some() && watched.touched.last() != Some(&rowid) {
             watched.touched.push(rowid);
@@ -113,55 +122,98 @@ impl Watch {
         self.lock().entry(table).stamped = Some(by);
     }
 
-    /// The next integer key of a table for who writes now, one beyond `above`; `highest` reads the largest one from the
-    /// table, as the writer sees it, when it is not known.
+    /// The next integer key of a table, one beyond `above`; `highest` reads the largest one from the table when it is
+    /// not known.
     pub(in crate::engine) fn next_key<E>(
         &self,
         table: &str,
         above: i64,
         highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
-        let known = self.lock().entry(table).highest;
         // The row with the largest key there is may be gone, or undone.
-        let known = known.filter(|highest| *highest < i64::MAX);
-        // Not under the lock: reading runs SQLite, which may call back.
-        let highest = known.map_or_else(highest, Ok)?;
+        let known = self.lock().entry(table).highest;
+        let read = match known.filter(|highest| *highest < i64::MAX) {
+            Some(_) => None,
+            // Not under the lock: reading runs SQLite, which may call back.
+            None => Some(highest()?),
+        };
         let mut tables = self.lock();
         let watched = tables.entry(table);
-        let next = watched.beyond(highest.max(above));
+        let highest = match (read, watched.highest) {
+            (Some(read), Some(known)) if known < i64::MAX => read.max(known),
+            (Some(read), _) => read.max(watched.heard),
+            (None, known) => known.unwrap_or(watched.heard),
+        };
+        // So is a row that a session was to insert.
+        let reserved = Some(watched.reserved).filter(|reserved| *reserved < i64::MAX);
+        let next = highest
+            .max(above)
+            .max(reserved.unwrap_or_default())
+            .max(0)
+            .checked_add(1);
         watched.highest = next.or(Some(highest));
         Ok(next)
     }
 
-    /// A key for a session, which may insert it at any time: nobody else is given it. `committed` reads the largest one
-    /// that is committed. Keys that the writer gave and did not commit yet were heard of.
+    /// The same for a session, which may insert it at any time: nobody else is given it. Here `highest` reads what is
+    /// committed, which says nothing of the rows of the writer's open transaction: for those it is no answer.
     pub(in crate::engine) fn reserve_key<E>(
         &self,
         table: &str,
         above: i64,
-        committed: impl FnOnce() -> Result<i64, E>,
+        highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
+        let is_usual = |key: &i64| *key < i64::MAX;
         let known = {
             let mut tables = self.lock();
             let watched = tables.entry(table);
-            // Of a key that is no rowid nobody hears.
-            (watched.is_rowid == Some(true)).then_some(watched.committed)
+            watched.highest.or(watched.committed).filter(is_usual)
         };
-        let committed = known.flatten().map_or_else(committed, Ok)?;
+        // Not under the lock, as above.
+        let read = known.is_none().then(highest).transpose()?;
         let mut tables = self.lock();
         let watched = tables.entry(table);
-        watched.committed = Some(committed);
-        let given = watched.highest.unwrap_or_default().max(watched.heard);
-        let given = Some(given).filter(|given| *given < i64::MAX);
-        let next = watched.beyond(committed.max(above).max(given.unwrap_or_default()));
-        watched.reserved = next.unwrap_or(watched.reserved);
+        if read.is_some() {
+            watched.committed = read;
+        }
+        let seen = watched.highest.filter(is_usual).unwrap_or(watched.heard);
+        let reserved = Some(watched.reserved).filter(is_usual);
+        let next = [seen, above, 0]
+            .into_iter()
+            .chain(reserved)
+            .chain(watched.committed)
+            .max()
+            .and_then(|key| key.checked_add(1));
+        if let Some(next) = next {
+            watched.reserved = next;
+        }
         Ok(next)
+    }
+
+    /// The largest key of a table that this connection sees; `read` reads it from the table when it is not known.
+    pub(in crate::engine) fn largest_key<E>(
+        &self,
+        table: &str,
+        read: impl FnOnce() -> Result<i64, E>,
+    ) -> Result<i64, E> {
+        let known = self.lock().entry(table).highest;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        // Not under the lock, as above.
+        let read = read()?;
+        let mut tables = self.lock();
+        let watched = tables.entry(table);
+        let largest = read.max(watched.heard);
+        watched.highest = Some(largest);
+        Ok(largest)
     }
 
     /// The largest key of a table that this connection has heard of.
     pub(in crate::engine) fn heard(&self, table: &str) -> i64 {
         let mut tables = self.lock();
-        tables.entry(table).heard
+        let watched = tables.entry(table);
+        watched.highest.unwrap_or(watched.heard)
     }
 
     /// Whether the update hook tells of a table's keys, once it was asked.
@@ -179,6 +231,7 @@ impl Watch {
         for table in &mut self.lock().list {
             if table.is_rowid == Some(false) {
                 table.highest = None;
+                table.committed = None;
             }
         }
     }
@@ -200,29 +253,33 @@ impl Watch {
         }
     }
 
-    /// How many rows were touched so far, for [`Watch::rewind`].
+    /// What was touched and heard of so far, for [`Watch::rewind`].
     pub(in crate::engine) fn mark(&self) -> Mark {
         Mark(
             self.lock()
                 .list
                 .iter()
-                .map(|table| table.touched.len())
+                .map(|table| TableMark {
+                    touched: table.touched.len(),
+                    known: table
+                        .highest
+                        .filter(|highest| *highest < i64::MAX)
+                        .unwrap_or(table.heard),
+                })
                 .collect(),
         )
     }
 
     /// What was done since the mark was undone: those rows need no number, and the largest keys are to be read again.
     pub(in crate::engine) fn rewind(&self, mark: &Mark) {
-        let is_whole = mark.0.is_empty();
         for (index, table) in self.lock().list.iter_mut().enumerate() {
-            table
-                .touched
-                .truncate(mark.0.get(index).copied().unwrap_or(0));
+            let mark = mark.0.get(index);
+            table.touched.truncate(mark.map_or(0, |mark| mark.touched));
             table.highest = None;
-            if is_whole {
-                // Nothing is open any more, and all that counts is committed.
+            // Sessions do not see the rows of before the mark that are still open: they are heard of, or not at all.
+            table.heard = mark.map_or(0, |mark| mark.known);
+            if mark.is_none() {
                 table.committed = None;
-                table.heard = 0;
             }
         }
     }
@@ -265,8 +322,8 @@ impl Tables {
             stamped: None,
             is_rowid: None,
             highest: None,
-            heard: 0,
             committed: None,
+            heard: 0,
             reserved: 0,
             touched: Vec::new(),
         });
@@ -277,15 +334,6 @@ impl Tables {
     fn entry(&mut self, name: &str) -> &mut WatchedTable {
         let place = self.place(name.as_bytes()).expect("a text has a place");
         &mut self.list[place]
-    }
-}
-
-impl WatchedTable {
-    /// The first key beyond this one that no session was given.
-    fn beyond(&self, key: i64) -> Option<i64> {
-        // The row with the largest key there is may be gone, or never come.
-        let reserved = Some(self.reserved).filter(|reserved| *reserved < i64::MAX);
-        key.max(reserved.unwrap_or_default()).max(0).checked_add(1)
     }
 }
 
@@ -353,30 +401,27 @@ mod tests {
         assert_eq!(watch.next_key("t", 0, read), Ok(Some(10)));
     }
 
-    /// A unit of the group failed, and those before it had inserted: a session was given one of their keys, and the
-    /// next saves were as well.
     #[test]
-    fn keys_that_are_not_committed_yet_are_not_given_to_sessions() {
+    fn what_a_session_reads_is_no_answer_for_the_open_transaction() {
         let watch = Watch::default();
         let committed = || Ok::<_, ()>(7);
-        watch.set_is_rowid("t", true);
         assert_eq!(watch.next_key("t", 0, committed), Ok(Some(8)));
-        watch.row_changed(b"t", 8, false);
+        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(9)));
         let mark = watch.mark();
+        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(10)));
         watch.rewind(&mark);
-        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(9)));
-        let with_its_own = || Ok::<_, ()>(8);
-        assert_eq!(watch.next_key("t", 0, with_its_own), Ok(Some(10)));
+        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(10)));
+        watch.forget_keys();
+        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(11)));
+        let open = || Ok::<_, ()>(20);
+        assert_eq!(watch.next_key("t", 0, open), Ok(Some(21)));
     }
 
     #[test]
-    fn a_crazy_key_that_was_undone_is_forgotten() {
+    fn a_key_heard_of_before_the_table_was_read_counts() {
         let watch = Watch::default();
-        watch.set_is_rowid("t", true);
-        watch.row_changed(b"t", i64::MAX, false);
-        watch.rewind(&Mark::default());
-        let committed = || Ok::<_, ()>(7);
-        assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(8)));
+        watch.row_changed(b"t", 20, false);
+        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(7)), Ok(Some(21)));
     }
 
     #[test]
