@@ -240,7 +240,8 @@ impl Database {
     /// then. After five attempts it is run once more as an exclusive transaction, which cannot conflict: so it always
     /// ends.
     ///
-    /// The body may run several times. What it does outside of the database, it does each time.
+    /// The body may run several times. What it does outside of the database, it does each time. In a future that has to be
+    /// `Send` it is an `async move` closure that owns what it uses.
     ///
     /// ```
     /// use anabranch::prelude::*;
