@@ -24,9 +24,46 @@ use crate::{
     sql::{Batch, Executor, NewKey, Read, Receipt, Refusal, Rows},
 };
 
-/// A write transaction that runs beside others.
+/// A write transaction that runs beside others, on a snapshot of its own, and is validated when it commits.
 ///
-/// It takes typed queries and raw sqlx queries as `&mut *s`, and a context ([`Session::context`](crate::context)).
+/// It takes typed queries and raw sqlx queries as `&mut *s`, and a context ([`Session::context`](crate::context)). It
+/// reads what it wrote; nobody else does before it is committed, and nothing of it is in the file before. All that it saw
+/// is noted. To commit it, the writer does the same again on the present database: if anything would look different, the
+/// session is in conflict, and nothing is written.
+///
+/// [`Database::concurrent`](crate::database::Database::concurrent) runs a closure in one, and again after a conflict;
+/// [`Database::begin_concurrent`](crate::database::Database::begin_concurrent) gives one to hold. Dropped, it is undone.
+///
+/// ```
+/// use anabranch::prelude::*;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Seat { #[entity(id)] id: i64, guest: Option<String> }
+/// # async fn is_paid(_guest: &str) -> bool { true }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Seat>().await?;
+/// # let mut ctx = db.context();
+/// # ctx.add(Seat { id: 0, guest: None });
+/// # ctx.save_changes().await?;
+/// let seat = db
+///     .concurrent(async |s| {
+///         let Some(free) = Seat::query().filter(Seat::GUEST.is_null()).first(&mut *s).await? else {
+///             return Ok(None);
+///         };
+///         let paid = is_paid("Ada").await; // nobody waits for this but the session itself
+///         sqlx::query("UPDATE seat SET guest = ? WHERE id = ?")
+///             .bind(paid.then_some("Ada"))
+///             .bind(free.id)
+///             .execute(&mut *s)
+///             .await?;
+///         Ok(Some(free.id))
+///     })
+///     .await?;
+/// assert_eq!(seat, Some(1));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Session {
     way: Way,
