@@ -240,8 +240,8 @@ impl Database {
     /// then. After five attempts it is run once more as an exclusive transaction, which cannot conflict: so it always
     /// ends.
     ///
-    /// The body may run several times. What it does outside of the database, it does each time. In a future that has to be
-    /// `Send` it is an `async move` closure that owns what it uses.
+    /// The body may run several times. What it does outside of the database, it does each time.
+    /// Each run gets a clone of it, and [`Session::attempt`] tells which run it is.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -280,7 +280,7 @@ impl Database {
     #[track_caller]
     pub fn concurrent<T>(
         &self,
-        body: impl AsyncFnMut(&mut Session) -> Result<T>,
+        body: impl AsyncFnOnce(&mut Session) -> Result<T> + Clone,
     ) -> impl Future<Output = Result<T>> {
         self.concurrent_with(ConcurrentOptions::new(), body)
     }
@@ -298,7 +298,7 @@ impl Database {
     pub fn concurrent_with<T>(
         &self,
         options: ConcurrentOptions,
-        body: impl AsyncFnMut(&mut Session) -> Result<T>,
+        body: impl AsyncFnOnce(&mut Session) -> Result<T> + Clone,
     ) -> impl Future<Output = Result<T>> {
         self.engine.concurrent(options, Location::caller(), body)
     }

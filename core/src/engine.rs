@@ -211,7 +211,7 @@ impl Engine {
         &self,
         options: ConcurrentOptions,
         at: &'static Location<'static>,
-        body: impl AsyncFnMut(&mut Session) -> Result<T>,
+        body: impl AsyncFnOnce(&mut Session) -> Result<T> + Clone,
     ) -> Result<T> {
         rerun::concurrent(&self.core, self.attachment.as_ref(), options, at, body).await
     }

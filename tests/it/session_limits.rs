@@ -164,10 +164,10 @@ async fn a_session_that_needs_too_much_memory_can_only_be_rolled_back() {
 #[tokio::test]
 async fn a_closure_that_meets_a_limit_is_not_run_again() {
     let db = limited(Mode::Inline, |options| options.session_statements(2)).await;
-    let mut runs = 0;
+    let runs = std::cell::Cell::new(0);
     let error = db
         .concurrent(async |s| {
-            runs += 1;
+            runs.set(runs.get() + 1);
             for _ in 0..3 {
                 insert(&mut *s).await?;
             }
@@ -176,7 +176,7 @@ async fn a_closure_that_meets_a_limit_is_not_run_again() {
         .await
         .unwrap_err();
     assert_limit(&error, "session_statements");
-    assert_eq!(runs, 1);
+    assert_eq!(runs.get(), 1);
     assert_is_whole(&db).await;
     // The queue has no such limit.
     let exclusive = ConcurrentOptions::new().max_attempts(0);
@@ -266,15 +266,15 @@ async fn more_sessions_than_there_are_places_wait_and_their_timeout_names_who_ha
         assert!(error.waited().is_some_and(|waited| waited >= timeout));
         assert!(error.is_retryable());
         // So does a closure, which has not run.
-        let mut runs = 0;
+        let runs = std::cell::Cell::new(0);
         let error = db
             .concurrent(async |_| {
-                runs += 1;
+                runs.set(runs.get() + 1);
                 Ok(())
             })
             .await
             .unwrap_err();
-        assert_eq!((error.kind(), runs), (ErrorKind::PoolTimeout, 0));
+        assert_eq!((error.kind(), runs.get()), (ErrorKind::PoolTimeout, 0));
         // Saves need no place.
         let mut ctx = db.context();
         ctx.add(note("beside"));

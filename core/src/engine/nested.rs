@@ -65,7 +65,7 @@ pub(in crate::engine) fn refuse(database: usize) -> Result<()> {
         return Err(Error::new(
             ErrorKind::Nested,
             "this task is inside of a write transaction on the same database, and would wait for itself: use the \
-             transaction at hand (`tx`, or a context from `tx.context()`)",
+             transaction or session at hand (`tx`, `s`, or a context of it)",
         ));
     }
     Ok(())

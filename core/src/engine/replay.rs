@@ -146,7 +146,7 @@ impl<'a> Replay<'a> {
             // The same code can mean that a statement failed, or that it took the whole transaction along.
             if self.connection.is_autocommit() {
                 return Err(conflict(
-                    "a statement of the session would end the whole transaction by now: run it again from its start",
+                    "a statement of the session would end the whole transaction by now: begin a new session and do the work again",
                 ));
             }
         }
@@ -312,7 +312,7 @@ impl<'a> Replay<'a> {
             None => Ok(()),
             Some((table, rowid)) => {
                 let mut error = conflict(
-                    "a row that the session wrote was written by another commit meanwhile: run it again from its start",
+                    "a row that the session wrote was written by another commit meanwhile: begin a new session and do the work again",
                 );
                 if let Some(table) = table {
                     error = error.with_table(table.into_string());
@@ -337,9 +337,9 @@ impl<'a> Replay<'a> {
 
     fn conflict(&self, query: &Query, access: Option<&StatementAccess>) -> Error {
         let what = if query.reads_only {
-            "what the session read is not so any more: run it again from its start"
+            "what the session read was changed by another commit: begin a new session and do the work again"
         } else {
-            "a statement of the session would have another result by now: run it again from its start"
+            "a statement of the session would have another result by now: begin a new session and do the work again"
         };
         let mut error = conflict(what).with_statement(query.text.to_string());
         let tables = access.into_iter().flat_map(|access| {
@@ -425,8 +425,9 @@ fn conflict(what: &'static str) -> Error {
 }
 
 fn step_conflict(applied: &Applied, step: usize) -> Error {
-    let error =
-        conflict("a row that the session saved is another by now: run it again from its start");
+    let error = conflict(
+        "a row that the session saved is another by now: begin a new session and do the work again",
+    );
     let Some(step) = applied.batch.steps.get(step) else {
         return error;
     };

@@ -3,8 +3,9 @@
 //! A session that conflicts is run again, on a fresh snapshot, after a pause that is drawn at random and grows. After the
 //! last attempt it is run as an exclusive transaction, where nothing can come between: so it always ends.
 //!
-//! A place in the source whose sessions keep conflicting, such as one that counts up a row which everybody counts up, goes
-//! to the queue at once for a number of calls ([`Heat`]): optimism costs it more than waiting.
+//! A place in the source whose short sessions keep conflicting, such as one that counts up a row which everybody counts up,
+//! goes to the queue at once for a number of calls ([`Heat`]): optimism costs it more than waiting. One that takes its time
+//! inside does not: in the queue everybody would wait for that.
 
 use std::{
     collections::HashMap,
@@ -49,8 +50,9 @@ struct Heat {
     last: u32,
 }
 
-/// From which share of conflicts on the queue is faster.
+/// From which share of conflicts on the queue is faster, for sessions that are over in a moment.
 const HOT: f32 = 0.5;
+const SHORT: Duration = Duration::from_millis(2);
 /// How much the latest session counts.
 const WEIGHT: f32 = 0.125;
 /// How many calls go to the queue before another session is tried, at first and at most.
@@ -63,7 +65,7 @@ pub(in crate::engine) async fn concurrent<T>(
     attachment: Option<&Attachment>,
     options: ConcurrentOptions,
     at: &'static Location<'static>,
-    mut body: impl AsyncFnMut(&mut Session) -> Result<T>,
+    body: impl AsyncFnOnce(&mut Session) -> Result<T> + Clone,
 ) -> Result<T> {
     let site = (at.file(), at.line(), at.column());
     let label = Label::at("db.concurrent", at);
@@ -79,7 +81,9 @@ pub(in crate::engine) async fn concurrent<T>(
             Session::begin(Arc::clone(core), attachment, options.isolation, label).await?
         };
         let is_exclusive = session.is_exclusive();
-        let value = match Marked::new(database, body(&mut session)).await {
+        session.set_attempt(attempt + 1);
+        let began = Instant::now();
+        let value = match Marked::new(database, body.clone()(&mut session)).await {
             Ok(value) => value,
             Err(error) => {
                 // The first error is the one that matters.
@@ -89,10 +93,14 @@ pub(in crate::engine) async fn concurrent<T>(
                 return Err(error);
             }
         };
+        let took = began.elapsed();
         let committed = session.commit().await;
         if !is_exclusive {
-            core.heats
-                .note(site, committed.as_ref().is_err_and(is_to_rerun));
+            let conflicted = committed.as_ref().is_err_and(is_to_rerun);
+            // In the queue the others would wait for what it waits for.
+            if !conflicted || took < SHORT {
+                core.heats.note(site, conflicted);
+            }
         }
         match committed {
             Ok(_) => return Ok(value),

@@ -67,6 +67,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Session {
     way: Way,
+    attempt: u32,
 }
 
 /// How a session writes.
@@ -107,6 +108,7 @@ impl Session {
         match Private::begin(&core, attachment.clone(), isolation, label).await? {
             Some(private) => Ok(Self {
                 way: Way::Private(Box::new(private)),
+                attempt: 1,
             }),
             None => Self::begin_exclusive(core, attachment, label).await,
         }
@@ -121,6 +123,7 @@ impl Session {
         let transaction = Transaction::begin(core, attachment, label).await?;
         Ok(Self {
             way: Way::Exclusive(Box::new(transaction)),
+            attempt: 1,
         })
     }
 
@@ -129,6 +132,16 @@ impl Session {
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         matches!(self.way, Way::Exclusive(_))
+    }
+
+    /// The how manieth run of the closure this is, counted from 1: `db.concurrent` runs it again after a conflict.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    pub(in crate::engine) const fn set_attempt(&mut self, attempt: u32) {
+        self.attempt = attempt;
     }
 
     pub(crate) fn attachment(&self) -> Option<&Attachment> {

@@ -226,7 +226,7 @@ pub(in crate::engine) fn unserved_error(core: &Core, unserved: &Unserved) -> Err
         Unserved::TimedOut { waited, held_by } => {
             let holder = held_by.as_ref().map_or_else(
                 || "nobody holds it by now".to_owned(),
-                |held| format!("it is held by {} since {:.1?}", held.label, held.age),
+                |held| format!("it is held by {}, for {:.1?} so far", held.label, held.age),
             );
             Error::new(
                 ErrorKind::QueueTimeout,

@@ -63,7 +63,7 @@ pub(in crate::engine) struct Writer {
     changes: Option<Changes>,
     /// The schema's version when the stamped tables were last looked up.
     schema: Option<i64>,
-    /// The connection's data version after its last commit.
+    /// The connection's data version after its last commit, or when it last looked around.
     seen: u32,
     /// Whether an exclusive transaction committed since.
     committed_elsewhere: bool,
@@ -144,14 +144,17 @@ impl Writer {
 
     /// After BEGIN IMMEDIATE: whether somebody else committed since this connection did.
     pub(in crate::engine) fn look_around(&mut self, core: &Core) -> Result<()> {
-        if data_version(&self.connection) == self.seen && self.schema.is_some() {
+        let version = data_version(&self.connection);
+        if version == self.seen && self.schema.is_some() {
             return Ok(());
         }
         self.watch.forget_keys();
-        if !std::mem::take(&mut self.committed_elsewhere) {
+        if version != self.seen && !std::mem::take(&mut self.committed_elsewhere) {
             core.counters.foreign_commits.add(1);
             self.foreign_commit = Some(Instant::now());
         }
+        // What is noticed now is not noticed again if the transaction comes to nothing.
+        self.seen = version;
         stamp::load(&self.connection, &self.watch, &mut self.schema)
     }
 

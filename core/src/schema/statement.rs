@@ -155,6 +155,9 @@ fn write_constraints(line: &mut String, table: &TableDef, column: &ColumnDef) ->
     if column.unique {
         line.push_str(" UNIQUE");
     }
+    let is_commit_seq = table
+        .commit_seq
+        .is_some_and(|at| std::ptr::eq(&raw const table.columns[at], column));
     match column.default {
         Some(DefaultValue::Sql(default)) => {
             let _ = write!(line, " DEFAULT ({default})");
@@ -170,6 +173,8 @@ fn write_constraints(line: &mut String, table: &TableDef, column: &ColumnDef) ->
             })?;
             let _ = write!(line, " DEFAULT {}", Literal(&value));
         }
+        // Raw SQL need not know it: the writer stamps the row.
+        None if is_commit_seq => line.push_str(" DEFAULT 0"),
         None => {}
     }
     if let Some(generated) = column.generated {

@@ -89,18 +89,18 @@ fn a_table_has_types_constraints_and_indexes() {
     check(
         &[Order::TABLE],
         &expect![[r#"
-        CREATE TABLE IF NOT EXISTS "orders" (
-          "id" INTEGER PRIMARY KEY,
-          "customer_id" INTEGER NOT NULL REFERENCES "customers" ("id") ON DELETE CASCADE ON UPDATE RESTRICT,
-          "total" INTEGER NOT NULL DEFAULT (0) CHECK (total >= 0),
-          "paid" REAL NOT NULL,
-          "shipped" INTEGER NOT NULL,
-          "note" TEXT,
-          "version" INTEGER NOT NULL,
-          "commit_seq" INTEGER NOT NULL,
-          CHECK (paid <= total)
-        ) STRICT;
-        CREATE INDEX IF NOT EXISTS "orders_customer_id" ON "orders" ("customer_id")"#]],
+            CREATE TABLE IF NOT EXISTS "orders" (
+              "id" INTEGER PRIMARY KEY,
+              "customer_id" INTEGER NOT NULL REFERENCES "customers" ("id") ON DELETE CASCADE ON UPDATE RESTRICT,
+              "total" INTEGER NOT NULL DEFAULT (0) CHECK (total >= 0),
+              "paid" REAL NOT NULL,
+              "shipped" INTEGER NOT NULL,
+              "note" TEXT,
+              "version" INTEGER NOT NULL,
+              "commit_seq" INTEGER NOT NULL DEFAULT 0,
+              CHECK (paid <= total)
+            ) STRICT;
+            CREATE INDEX IF NOT EXISTS "orders_customer_id" ON "orders" ("customer_id")"#]],
     );
 }
 
@@ -109,23 +109,23 @@ fn referenced_tables_come_first() {
     check(
         &[Order::TABLE, Customer::TABLE],
         &expect![[r#"
-        CREATE TABLE IF NOT EXISTS "customers" (
-          "id" INTEGER PRIMARY KEY,
-          "name" TEXT NOT NULL UNIQUE,
-          "referrer" INTEGER REFERENCES "customers" ("id") ON DELETE SET NULL
-        ) STRICT;
-        CREATE TABLE IF NOT EXISTS "orders" (
-          "id" INTEGER PRIMARY KEY,
-          "customer_id" INTEGER NOT NULL REFERENCES "customers" ("id") ON DELETE CASCADE ON UPDATE RESTRICT,
-          "total" INTEGER NOT NULL DEFAULT (0) CHECK (total >= 0),
-          "paid" REAL NOT NULL,
-          "shipped" INTEGER NOT NULL,
-          "note" TEXT,
-          "version" INTEGER NOT NULL,
-          "commit_seq" INTEGER NOT NULL,
-          CHECK (paid <= total)
-        ) STRICT;
-        CREATE INDEX IF NOT EXISTS "orders_customer_id" ON "orders" ("customer_id")"#]],
+            CREATE TABLE IF NOT EXISTS "customers" (
+              "id" INTEGER PRIMARY KEY,
+              "name" TEXT NOT NULL UNIQUE,
+              "referrer" INTEGER REFERENCES "customers" ("id") ON DELETE SET NULL
+            ) STRICT;
+            CREATE TABLE IF NOT EXISTS "orders" (
+              "id" INTEGER PRIMARY KEY,
+              "customer_id" INTEGER NOT NULL REFERENCES "customers" ("id") ON DELETE CASCADE ON UPDATE RESTRICT,
+              "total" INTEGER NOT NULL DEFAULT (0) CHECK (total >= 0),
+              "paid" REAL NOT NULL,
+              "shipped" INTEGER NOT NULL,
+              "note" TEXT,
+              "version" INTEGER NOT NULL,
+              "commit_seq" INTEGER NOT NULL DEFAULT 0,
+              CHECK (paid <= total)
+            ) STRICT;
+            CREATE INDEX IF NOT EXISTS "orders_customer_id" ON "orders" ("customer_id")"#]],
     );
 }
 

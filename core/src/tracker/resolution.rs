@@ -197,7 +197,7 @@ impl Tracker {
         if error.conflicts().is_empty() {
             return Err(Error::new(
                 ErrorKind::Refused,
-                "the error is no conflict: there is nothing to resolve",
+                "the error is no conflict of entities: there is nothing to resolve; a session that conflicts is run again from its start",
             ));
         }
         let mut found = Vec::with_capacity(error.conflicts().len());

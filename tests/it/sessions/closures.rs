@@ -112,10 +112,10 @@ async fn a_hot_row_loses_no_update() -> Result {
 async fn an_error_of_the_closure_is_returned_and_everything_undone() -> Result {
     for mode in MODES {
         let db = notes(mode).await;
-        let mut runs = 0;
+        let runs = std::cell::Cell::new(0);
         let error = db
             .concurrent(async |s| {
-                runs += 1;
+                runs.set(runs.get() + 1);
                 run(&mut *s, "INSERT INTO note (text) VALUES ('undone')").await?;
                 Err::<(), _>(Error::application("no"))
             })
@@ -123,7 +123,7 @@ async fn an_error_of_the_closure_is_returned_and_everything_undone() -> Result {
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Application);
         assert_eq!(error.to_string(), "no");
-        assert_eq!(runs, 1);
+        assert_eq!(runs.get(), 1);
         assert_eq!(Note::query().count(&db).await?, 0, "{mode:?}");
     }
     Ok(())
@@ -240,17 +240,17 @@ async fn a_closure_that_only_reads_runs_once() -> Result {
     for isolation in LEVELS {
         let db = counter(Mode::Inline).await;
         let other = outsider(db.path());
-        let mut runs = 0;
+        let runs = std::cell::Cell::new(0);
         let options = ConcurrentOptions::new().isolation(isolation);
         let both = db
             .concurrent_with(options, async |s| {
-                runs += 1;
+                runs.set(runs.get() + 1);
                 let before = number(&mut *s, READ).await?;
                 other.execute(WRITE, []).unwrap();
                 Ok((before, number(&mut *s, READ).await?))
             })
             .await?;
-        assert_eq!((both, runs), ((0, 0), 1));
+        assert_eq!((both, runs.get()), ((0, 0), 1));
     }
     Ok(())
 }

@@ -99,17 +99,17 @@ async fn a_parent_that_somebody_deleted_meanwhile_is_a_conflict() -> Result {
 async fn the_rerun_after_a_deleted_parent_meets_the_error_itself() -> Result {
     let db = with(Mode::Inline, FAMILY).await;
     let outsider = anabranch_tests::outsider(db.path());
-    let mut runs = 0;
+    let runs = std::cell::Cell::new(0);
     let outcome = db
         .concurrent(async |s| {
-            runs += 1;
+            runs.set(runs.get() + 1);
             run(&mut *s, "INSERT INTO child VALUES (1, 1)").await?;
             outsider.execute("DELETE FROM parent", []).unwrap();
             Ok(())
         })
         .await;
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ForeignKey);
-    assert_eq!(runs, 2);
+    assert_eq!(runs.get(), 2);
     Ok(())
 }
 

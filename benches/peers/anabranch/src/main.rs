@@ -136,16 +136,15 @@ impl AsyncPeer for Peer {
 
     async fn tx_work(&self, order: NewOrder, wait_us: u64) -> Res<u64> {
         let tokio_timer = self.tokio_timer;
-        let mut runs = 0;
         let runs = self
             .db
             .concurrent(async move |s| {
-                runs += 1;
                 let mut ctx = s.context();
                 ctx.add(Order::from(order.clone()));
                 ctx.save_changes().await?;
+                drop(ctx);
                 pause(wait_us, tokio_timer).await;
-                Ok(runs)
+                Ok(u64::from(s.attempt()))
             })
             .await?;
         Ok(runs - 1)
