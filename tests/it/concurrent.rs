@@ -215,3 +215,73 @@ async fn keys_in_a_session_are_beyond_those_of_another_process() {
     assert_eq!(next, 10);
     s.commit().await.unwrap();
 }
+
+#[tokio::test]
+async fn what_an_exclusive_transaction_wrote_is_known_to_snapshot_sessions() {
+    let db = bank().await;
+    let sum = "SELECT sum(balance) FROM accounts";
+    let write = "UPDATE accounts SET balance = balance + 1 WHERE id = ?";
+    let add = async |id: i64| {
+        db.write(async |tx| {
+            sqlx::query(write).bind(id).execute(&mut *tx).await?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+    };
+    // From now on it is noted what is written.
+    let first = db.begin_concurrent(Isolation::Snapshot).await.unwrap();
+    first.rollback().await.unwrap();
+    for (id, conflicts) in [(1, false), (2, true)] {
+        let mut s = db.begin_concurrent(Isolation::Snapshot).await.unwrap();
+        let _: i64 = sqlx::query_scalar(sum).fetch_one(&mut *s).await.unwrap();
+        sqlx::query(write).bind(2).execute(&mut *s).await.unwrap();
+        add(id).await;
+        let committed = s.commit().await;
+        assert_eq!(
+            committed.is_err_and(|error| error.is_conflict()),
+            conflicts,
+            "{id}"
+        );
+    }
+    // All rows at once, of which SQLite's hook does not tell.
+    let mut s = db.begin_concurrent(Isolation::Snapshot).await.unwrap();
+    sqlx::query(write).bind(2).execute(&mut *s).await.unwrap();
+    db.write(async |tx| {
+        sqlx::query("CREATE TABLE IF NOT EXISTS kept AS SELECT * FROM accounts")
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query("DELETE FROM accounts")
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query("INSERT INTO accounts SELECT * FROM kept")
+            .execute(&mut *tx)
+            .await?;
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(s.commit().await.unwrap_err().is_conflict());
+    assert_eq!(db.statistics().foreign_commits, 0);
+}
+
+#[tokio::test]
+async fn a_spawned_closure_may_borrow_and_give_away() {
+    async fn open(db: &Database, owner: &str, words: Vec<String>) -> Result<i64, Error> {
+        db.concurrent(async |s| {
+            let mut ctx = s.context();
+            let new = ctx.add(account(owner, i64::try_from(words.len()).unwrap_or(0)));
+            ctx.save_changes().await?;
+            let id = ctx[new].id;
+            drop(words);
+            Ok(id)
+        })
+        .await
+    }
+    let db = bank().await;
+    let task = tokio::spawn({
+        let db = db.clone();
+        async move { open(&db, "eve", vec!["a".to_owned()]).await }
+    });
+    assert_eq!(task.await.unwrap().unwrap(), 3);
+}

@@ -1,7 +1,11 @@
 //! The limits of sessions: how long, how much, how many, and how long their validation may hold the writer. Each has an
 //! error of its own, after which a session can only be rolled back, and everybody else goes on.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    pin::pin,
+    time::Duration,
+};
 
 use anabranch::{
     database::DatabaseBuilder,
@@ -164,7 +168,7 @@ async fn a_session_that_needs_too_much_memory_can_only_be_rolled_back() {
 #[tokio::test]
 async fn a_closure_that_meets_a_limit_is_not_run_again() {
     let db = limited(Mode::Inline, |options| options.session_statements(2)).await;
-    let runs = std::cell::Cell::new(0);
+    let runs = Cell::new(0);
     let error = db
         .concurrent(async |s| {
             runs.set(runs.get() + 1);
@@ -234,16 +238,16 @@ async fn a_validation_that_holds_the_writer_for_too_long_is_stopped_and_harms_no
 async fn a_closure_whose_validation_takes_too_long_ends_in_the_queue() {
     for mode in Mode::ALL {
         let db = limited(mode, hasty).await;
-        let mut exclusive = Vec::new();
+        let exclusive = RefCell::new(Vec::new());
         let options = ConcurrentOptions::new().max_attempts(2);
         db.concurrent_with(options, async |s| {
-            exclusive.push(s.is_exclusive());
+            exclusive.borrow_mut().push(s.is_exclusive());
             sqlx::query(SLOW).execute(&mut *s).await?;
             Ok(())
         })
         .await
         .unwrap();
-        assert_eq!(exclusive, [false, false, true], "{mode:?}");
+        assert_eq!(exclusive.into_inner(), [false, false, true], "{mode:?}");
         assert_eq!(Note::query().count(&db).await.unwrap(), 200_000);
         assert_is_whole(&db).await;
     }
@@ -266,7 +270,7 @@ async fn more_sessions_than_there_are_places_wait_and_their_timeout_names_who_ha
         assert!(error.waited().is_some_and(|waited| waited >= timeout));
         assert!(error.is_retryable());
         // So does a closure, which has not run.
-        let runs = std::cell::Cell::new(0);
+        let runs = Cell::new(0);
         let error = db
             .concurrent(async |_| {
                 runs.set(runs.get() + 1);

@@ -130,7 +130,11 @@ impl Accesses {
         }
         let text = text.to_ascii_lowercase();
         found.rests_on_more = !found.is_repeatable || text.contains("select");
-        let replaces = text.contains("replace") || self.triggers_are_blind(connection)?;
+        // Of rows that are replaced, or deleted all at once, the hook does not tell.
+        let deletes_all =
+            text.contains("delete") && (!text.contains("where") || text.contains("with"));
+        let replaces =
+            text.contains("replace") || deletes_all || self.triggers_are_blind(connection)?;
         for table in access.writes {
             let is_blind = match kind(connection, &table)? {
                 Kind::View => continue,

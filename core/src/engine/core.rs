@@ -18,7 +18,7 @@ use crate::{
         ffi::WriterVfs,
         gate::InlineGate,
         history::History,
-        hooks::{Authorizer, Draws, Progress, WalSize, Watch},
+        hooks::{Authorizer, Draws, Progress, Statements, WalSize, Watch},
         key::Allocator,
         location::Location,
         lost_log,
@@ -52,6 +52,8 @@ pub(in crate::engine) struct Core {
     pub(in crate::engine) hold: Arc<Progress>,
     pub(in crate::engine) allocator: Arc<Allocator>,
     pub(in crate::engine) history: Arc<History>,
+    /// Of the connection for exclusive transactions.
+    pub(in crate::engine) statements: Arc<Statements>,
     pub(in crate::engine) sessions: Sessions,
     pub(in crate::engine) heats: Heats,
     pub(in crate::engine) wal_size: Arc<WalSize>,

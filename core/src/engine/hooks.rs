@@ -7,6 +7,7 @@ mod draws;
 mod ear;
 mod head;
 mod progress;
+mod statements;
 mod wal_size;
 mod watch;
 
@@ -17,6 +18,7 @@ pub(in crate::engine) use self::{
     ear::Ear,
     head::{Head, Header},
     progress::{Progress, Run},
+    statements::Statements,
     wal_size::WalSize,
     watch::{Mark, StampedBy, Touched, Watch},
 };

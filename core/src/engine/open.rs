@@ -247,6 +247,7 @@ fn connect(
         wal_size: Some(Arc::clone(wal_size)),
         progress: Some(Arc::clone(hold)),
         pages: None,
+        statements: None,
         authorizer: Some(Arc::clone(&authorizer)),
     };
     // The writer first: it makes the file, and the log's index, which readers only use.
@@ -316,6 +317,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         hold,
         allocator,
         history: Arc::default(),
+        statements: Arc::default(),
         sessions: Sessions::new(&options),
         heats: Heats::default(),
         wal_size,

@@ -31,7 +31,6 @@ use crate::{
         exchange::{Exchange, gone},
         fate::{Fate, Fates, Witness},
         ffi::has_deferred_violations,
-        history::Changes,
         hooks::Mark,
         key::next_key,
         reader,
@@ -111,7 +110,7 @@ impl Transaction {
                 .authorizer
                 .ours(|| execute(connection, "BEGIN IMMEDIATE"));
             if begun.is_ok() {
-                core.writer().begun_elsewhere(connection)?;
+                core.writer().begun_elsewhere(&core, connection)?;
             }
             begun
         };
@@ -277,7 +276,8 @@ impl Transaction {
             core.look(connection)?;
             core.authorizer.ours(|| {
                 let number = number(connection, &core.watch, &tokens)?;
-                let committed = commit(&core, connection, Changes::Unknown);
+                let changes = core.writer().changes_elsewhere(&core);
+                let committed = commit(&core, connection, changes);
                 fates.ended(match &committed {
                     Ok(()) => Fate::Committed(number),
                     Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Fate::Unknown,

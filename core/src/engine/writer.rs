@@ -159,9 +159,36 @@ impl Writer {
     }
 
     /// An exclusive transaction began, on the other connection: what this one knows may be out of date.
-    pub(in crate::engine) fn begun_elsewhere(&mut self, connection: &Connection) -> Result<()> {
+    pub(in crate::engine) fn begun_elsewhere(
+        &mut self,
+        core: &Core,
+        connection: &Connection,
+    ) -> Result<()> {
+        core.statements.note(core.history.is_wanted());
+        if core.history.wants_rows() {
+            self.watch.note_rows();
+        }
         self.watch.forget_keys();
         stamp::load(connection, &self.watch, &mut self.schema)
+    }
+
+    /// What an exclusive transaction changed, by the statements that it ran; asked when it is about to commit.
+    pub(in crate::engine) fn changes_elsewhere(&mut self, core: &Core) -> Changes {
+        let notes_rows = self.watch.notes_rows();
+        let rows = self.watch.take_rows();
+        let Some(texts) = core.statements.take() else {
+            return Changes::Unknown;
+        };
+        let mut changes = Changes::default();
+        if self.accesses.look_at_schema(&self.connection).is_err() {
+            return Changes::Unknown;
+        }
+        for text in texts {
+            let access = self.accesses.of(&self.connection, &text);
+            changes.add_writes(access.as_deref(), notes_rows);
+        }
+        changes.add_noted(rows);
+        changes
     }
 
     /// Tables were changed by this connection: what is known of them is looked up anew.

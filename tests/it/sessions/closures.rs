@@ -1,6 +1,10 @@
 //! `db.concurrent`: how often the closure runs, what it may call, and what becomes of its errors and panics.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    panic::AssertUnwindSafe,
+    time::Duration,
+};
 
 use anabranch::prelude::*;
 use anabranch_tests::{
@@ -29,7 +33,7 @@ async fn a_closure_that_always_conflicts_ends_in_an_exclusive_run() -> Result {
             let db = counter(mode).await;
             let other = outsider(db.path());
             other.busy_timeout(Duration::ZERO).unwrap();
-            let mut exclusive = Vec::new();
+            let exclusive = RefCell::new(Vec::new());
             let options = ConcurrentOptions::new().max_attempts(attempts);
             let seen = db
                 .concurrent_with(options, async |s| {
@@ -37,14 +41,14 @@ async fn a_closure_that_always_conflicts_ends_in_an_exclusive_run() -> Result {
                     // Another program, each time; at last it finds the file locked.
                     let bumped = other.execute(WRITE, []).is_ok();
                     assert_ne!(bumped, s.is_exclusive());
-                    exclusive.push(s.is_exclusive());
+                    exclusive.borrow_mut().push(s.is_exclusive());
                     run(&mut *s, WRITE).await?;
                     Ok(seen)
                 })
                 .await?;
             let mut expected = vec![false; attempts as usize];
             expected.push(true);
-            assert_eq!(exclusive, expected, "{mode:?}");
+            assert_eq!(exclusive.into_inner(), expected, "{mode:?}");
             assert_eq!(seen, i64::from(attempts));
             assert_eq!(found_number(&db, READ), i64::from(attempts) + 1);
         }
@@ -57,10 +61,11 @@ async fn a_closure_that_conflicts_once_is_run_again_on_what_is_there_by_then() -
     for mode in MODES {
         let db = counter(mode).await;
         let other = outsider(db.path());
-        let mut seen = Vec::new();
+        let seen = RefCell::new(Vec::new());
         db.concurrent(async |s| {
-            seen.push(number(&mut *s, READ).await?);
-            if seen.len() == 1 {
+            let read = number(&mut *s, READ).await?;
+            seen.borrow_mut().push(read);
+            if s.attempt() == 1 {
                 other.execute(WRITE, []).unwrap();
             }
             let mut ctx = s.context();
@@ -68,7 +73,7 @@ async fn a_closure_that_conflicts_once_is_run_again_on_what_is_there_by_then() -
             ctx.save_changes().await.map(drop)
         })
         .await?;
-        assert_eq!(seen, [0, 1]);
+        assert_eq!(seen.into_inner(), [0, 1]);
         assert_eq!(Note::query().count(&db).await?, 1, "{mode:?}");
     }
     Ok(())
@@ -112,7 +117,7 @@ async fn a_hot_row_loses_no_update() -> Result {
 async fn an_error_of_the_closure_is_returned_and_everything_undone() -> Result {
     for mode in MODES {
         let db = notes(mode).await;
-        let runs = std::cell::Cell::new(0);
+        let runs = Cell::new(0);
         let error = db
             .concurrent(async |s| {
                 runs.set(runs.get() + 1);
@@ -240,7 +245,7 @@ async fn a_closure_that_only_reads_runs_once() -> Result {
     for isolation in LEVELS {
         let db = counter(Mode::Inline).await;
         let other = outsider(db.path());
-        let runs = std::cell::Cell::new(0);
+        let runs = Cell::new(0);
         let options = ConcurrentOptions::new().isolation(isolation);
         let both = db
             .concurrent_with(options, async |s| {

@@ -1,7 +1,7 @@
 //! SQLite's callbacks, handed on to safe code.
 
 use std::{
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
     ptr::null_mut,
     sync::{
         Arc,
@@ -13,7 +13,7 @@ use libsqlite3_sys as sqlite;
 
 use crate::engine::{
     ffi::guarded,
-    hooks::{Action, Authorizer, Progress, WalSize, Watch},
+    hooks::{Action, Authorizer, Progress, Statements, WalSize, Watch},
 };
 
 /// Who listens to a connection. The connection's owner keeps it for as long as the connection is open.
@@ -27,6 +27,8 @@ pub(in crate::engine) struct Hooks {
     pub(in crate::engine) progress: Option<Arc<Progress>>,
     /// Asked now and then, in place of `progress`, whether the pages in memory are too many.
     pub(in crate::engine) pages: Option<Arc<PageLimit>>,
+    /// Told of each statement that begins to run and may write.
+    pub(in crate::engine) statements: Option<Arc<Statements>>,
     /// Asked what a statement may do.
     pub(in crate::engine) authorizer: Option<Arc<Authorizer>>,
 }
@@ -89,6 +91,14 @@ impl Hooks {
                     context(pages),
                 );
             }
+            if let Some(statements) = &self.statements {
+                sqlite::sqlite3_trace_v2(
+                    db,
+                    sqlite::SQLITE_TRACE_STMT,
+                    Some(begins),
+                    context(statements),
+                );
+            }
             if let Some(authorizer) = &self.authorizer {
                 sqlite::sqlite3_set_authorizer(db, Some(may), context(authorizer));
             }
@@ -106,6 +116,7 @@ impl Hooks {
             sqlite::sqlite3_update_hook(db, None, null_mut());
             sqlite::sqlite3_wal_hook(db, None, null_mut());
             sqlite::sqlite3_progress_handler(db, 0, None, null_mut());
+            sqlite::sqlite3_trace_v2(db, 0, None, null_mut());
             sqlite::sqlite3_set_authorizer(db, None, null_mut());
         }
     }
@@ -151,6 +162,33 @@ unsafe extern "C" fn shall_stop(progress: *mut c_void) -> c_int {
         unsafe { &*progress.cast::<Progress>() }.shall_stop()
     });
     c_int::from(stop)
+}
+
+unsafe extern "C" fn begins(
+    _event: c_uint,
+    statements: *mut c_void,
+    statement: *mut c_void,
+    _text: *mut c_void,
+) -> c_int {
+    guarded((), || {
+        // SAFETY: invariant 2; the callback was registered with a pointer to a `Statements`.
+        let statements = unsafe { &*statements.cast::<Statements>() };
+        if !statements.is_on() {
+            return;
+        }
+        // A trigger of it is told as well, with the same statement.
+        let statement = statement.cast::<sqlite::sqlite3_stmt>();
+        // SAFETY: SQLite hands in the statement that begins, which is valid while this runs.
+        let reads_only = unsafe { sqlite::sqlite3_stmt_readonly(statement) } != 0;
+        if reads_only {
+            return;
+        }
+        // SAFETY: the same; its text is NUL-terminated, and lives as long (invariant 4).
+        if let Some(text) = unsafe { text(sqlite::sqlite3_sql(statement)) } {
+            statements.runs(text);
+        }
+    });
+    0
 }
 
 unsafe extern "C" fn outgrows(pages: *mut c_void) -> c_int {

@@ -93,6 +93,11 @@ impl Watch {
         self.lock().rows = Some(Vec::new());
     }
 
+    /// Whether rows are noted.
+    pub(in crate::engine) fn notes_rows(&self) -> bool {
+        self.lock().rows.is_some()
+    }
+
     /// How many were noted so far.
     pub(in crate::engine) fn noted(&self) -> usize {
         self.lock().rows.as_ref().map_or(0, Vec::len)

@@ -166,6 +166,7 @@ async fn connect(core: &Core) -> Result<MixedConnection> {
         wal_size: Some(Arc::clone(&core.wal_size)),
         progress: None,
         pages: None,
+        statements: Some(Arc::clone(&core.statements)),
         authorizer: Some(Arc::clone(&core.authorizer)),
     };
     let particulars = Particulars {
