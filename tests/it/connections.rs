@@ -96,7 +96,7 @@ async fn whoever_waits_for_the_writer_in_vain_is_told_who_holds_it() {
         for error in errors {
             assert_eq!(error.kind(), ErrorKind::QueueTimeout, "{mode:?}");
             let text = error.to_string();
-            assert!(text.contains(&here) && text.contains(" since "), "{text}");
+            assert!(text.contains(&here) && text.contains(" so far"), "{text}");
             assert!(error.waited().unwrap() >= IMPATIENT, "{text}");
         }
         leaked.rollback().await.unwrap();

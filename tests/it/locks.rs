@@ -232,7 +232,7 @@ async fn a_write_inside_of_a_write_is_refused_at_once() {
             ];
             for error in nested {
                 assert_eq!(error.kind(), ErrorKind::Nested, "{error}");
-                assert!(error.to_string().contains("tx.context()"), "{error}");
+                assert!(error.to_string().contains("at hand"), "{error}");
             }
             // The transaction at hand is none the worse.
             let mut ctx = tx.context();
