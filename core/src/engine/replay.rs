@@ -138,6 +138,8 @@ impl<'a> Replay<'a> {
                     self.ours(&format!(
                         "ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}"
                     ))?;
+                    // Savepoints inside of it that were dropped half-way are undone with it.
+                    self.marks.truncate(*depth as usize + 1);
                     if let Some(mark) = self.marks.pop() {
                         self.core.watch.rewind(&mark);
                     }
