@@ -218,6 +218,12 @@ impl<H: Holds> Exchange<H> {
 
 /// The number that changes with every definition.
 fn schema_version(connection: &Connection) -> Result<i64> {
+    // A statement that runs reads the schema anew if it has changed. One that is only prepared does not, and sqlx would
+    // note the columns of before.
+    connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_schema)")
+        .and_then(|mut statement| statement.query_row([], |_| Ok(())))
+        .map_err(from_rusqlite)?;
     connection
         .prepare_cached("PRAGMA schema_version")
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
