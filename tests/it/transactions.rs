@@ -4,11 +4,12 @@ use std::panic::AssertUnwindSafe;
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    Mode, execute,
+    Mode, dropped_after, execute,
     note::{Note, notes},
     outsider,
 };
 use futures_util::{FutureExt, TryStreamExt};
+use sqlx::Row as _;
 
 /// What is refused, and a word of what is said to use instead.
 const REFUSED: &[(&str, &str)] = &[
@@ -300,5 +301,95 @@ async fn a_refused_statement_beside_a_full_text_table_does_not_interrupt_the_nex
                 .unwrap();
             tx.rollback().await.unwrap();
         }
+    }
+}
+
+/// What was done of it is not told apart from what the savepoint around it did.
+#[tokio::test]
+async fn a_savepoint_that_is_dropped_inside_of_another_is_not_kept_with_it() {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        let written = db
+            .write(async |tx| {
+                tx.savepoint(async |tx| {
+                    let inner = tx.savepoint(async |tx| {
+                        sqlx::query("INSERT INTO note (text) VALUES ('half')")
+                            .execute(&mut *tx)
+                            .await?;
+                        std::future::pending::<()>().await;
+                        Ok(())
+                    });
+                    assert!(dropped_after(200, inner).await.is_none());
+                    Ok(())
+                })
+                .await
+            })
+            .await;
+        assert_eq!(written.unwrap_err().kind(), ErrorKind::TransactionEnded);
+        assert_eq!(Note::query().count(&db).await.unwrap(), 0, "{mode:?}");
+    }
+}
+
+/// sqlx notes the columns of a statement when it prepares it, and its worker dies of another number of them.
+#[tokio::test]
+async fn a_raw_query_is_shown_the_columns_that_there_are() {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        execute(&db, "INSERT INTO note (text) VALUES ('a')").await;
+        let columns = async || {
+            db.write(async |tx| {
+                let row = sqlx::query("SELECT * FROM note").fetch_one(&mut *tx);
+                Ok(row.await?.len())
+            })
+            .await
+            .unwrap()
+        };
+        assert_eq!(columns().await, 2);
+        execute(&db, "ALTER TABLE note ADD COLUMN more TEXT").await;
+        assert_eq!(columns().await, 3, "{mode:?}: the same connection did it");
+        db.concurrent(async |s| {
+            let more = sqlx::query("ALTER TABLE note ADD COLUMN still_more TEXT");
+            more.execute(&mut *s).await?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+        assert_eq!(columns().await, 4, "{mode:?}: another one did");
+        let program = outsider(db.path());
+        program
+            .execute_batch("ALTER TABLE note DROP COLUMN more")
+            .unwrap();
+        assert_eq!(columns().await, 3, "{mode:?}: another program did");
+        db.write(async |tx| {
+            let all = "SELECT * FROM note";
+            assert_eq!(sqlx::query(all).fetch_one(&mut *tx).await?.len(), 3);
+            sqlx::query("ALTER TABLE note DROP COLUMN still_more")
+                .execute(&mut *tx)
+                .await?;
+            assert_eq!(sqlx::query(all).fetch_one(&mut *tx).await?.len(), 2);
+            Ok(())
+        })
+        .await
+        .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_text_with_a_nul_is_refused_and_the_transaction_goes_on() {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        db.write(async |tx| {
+            for sql in ["SELECT 1\0", "\0", "SELECT 1; \0 DELETE FROM note"] {
+                let error = Error::from(sqlx::query(sql).execute(&mut *tx).await.unwrap_err());
+                assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+            }
+            sqlx::query("INSERT INTO note (text) VALUES ('a')")
+                .execute(&mut *tx)
+                .await?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+        assert_eq!(Note::query().count(&db).await.unwrap(), 1, "{mode:?}");
     }
 }

@@ -17,7 +17,7 @@ use sqlx::SqliteConnection;
 use tokio::sync::oneshot;
 
 use crate::{
-    engine::{core::Core, ffi::MixedConnection, hooks::Authorizer},
+    engine::{core::Core, ffi::MixedConnection, hooks::Authorizer, sqlite_error::from_rusqlite},
     error::{Error, ErrorKind, Result},
 };
 
@@ -37,6 +37,10 @@ pub(in crate::engine) struct Exchange<H> {
     /// It told of an error: sqlx's worker is done with it.
     failed: bool,
     authorizer: Arc<Authorizer>,
+    /// It was looked whether sqlx knows statements of another schema.
+    is_schema_known: bool,
+    /// The schema may be changed in the transaction.
+    defines: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,8 @@ pub(in crate::engine) struct Raw<'c> {
 
 impl<H: Holds> Exchange<H> {
     pub(in crate::engine) fn new(core: Arc<Core>, held: H, authorizer: Arc<Authorizer>) -> Self {
+        // By whoever had the connection before; the schema's version tells what became of it.
+        authorizer.take_defined();
         Self {
             core,
             held: Some(held),
@@ -64,6 +70,8 @@ impl<H: Holds> Exchange<H> {
             unfinished: false,
             failed: false,
             authorizer,
+            is_schema_known: false,
+            defines: false,
         }
     }
 
@@ -168,11 +176,31 @@ impl<H: Holds> Exchange<H> {
         view(self.held.as_mut().ok_or_else(gone)?)
     }
 
+    /// Makes sqlx forget the statements that it keeps, if definitions may have changed since: it knows the columns that
+    /// they had then. Its worker would die of another number of columns.
+    async fn forget_outdated(&mut self) -> Result<()> {
+        self.defines |= self.authorizer.take_defined();
+        if self.is_schema_known && !self.defines {
+            return Ok(());
+        }
+        let mut version = None;
+        if !self.defines {
+            self.ready().await?;
+            let connection = view(self.held.as_mut().ok_or_else(gone)?)?;
+            version = Some(self.authorizer.ours(|| schema_version(connection))?);
+        }
+        let connection = (self.held.as_mut().and_then(Holds::connection)).ok_or_else(gone)?;
+        connection.forget_outdated(version).await?;
+        self.is_schema_known = true;
+        Ok(())
+    }
+
     /// Makes sure that the transaction is open, and lends what a raw query needs.
     pub(in crate::engine) async fn raw(&mut self) -> Result<Raw<'_>> {
         if self.unfinished || self.state != State::Open || self.core.whereabouts.is_moved() {
             self.ready().await?;
         }
+        self.forget_outdated().await?;
         let authorizer = Arc::clone(&self.authorizer);
         authorizer.take_denied();
         let connection = (self.held.as_mut().and_then(Holds::connection)).ok_or_else(gone)?;
@@ -188,10 +216,32 @@ impl<H: Holds> Exchange<H> {
     }
 }
 
+/// The number that changes with every definition.
+fn schema_version(connection: &Connection) -> Result<i64> {
+    // A statement that runs reads the schema anew if it has changed. One that is only prepared does not, and sqlx would
+    // note the columns of before.
+    connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_schema)")
+        .and_then(|mut statement| statement.query_row([], |_| Ok(())))
+        .map_err(from_rusqlite)?;
+    connection
+        .prepare_cached("PRAGMA schema_version")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .map_err(from_rusqlite)
+}
+
 fn view(held: &mut impl Holds) -> Result<&Connection> {
     held.connection()
         .and_then(MixedConnection::view)
         .ok_or_else(gone)
+}
+
+/// A savepoint ends, or the transaction does, while one inside of it was dropped half-way.
+pub(in crate::engine) fn half_done() -> Error {
+    Error::new(
+        ErrorKind::TransactionEnded,
+        "a savepoint was dropped before its end, and what was done of it is not told apart: all was rolled back, or can only be",
+    )
 }
 
 pub(in crate::engine) fn gone() -> Error {

@@ -138,6 +138,8 @@ impl<'a> Replay<'a> {
                     self.ours(&format!(
                         "ROLLBACK TO anabranch_{depth}; RELEASE anabranch_{depth}"
                     ))?;
+                    // Savepoints inside of it that were dropped half-way are undone with it.
+                    self.marks.truncate(*depth as usize + 1);
                     if let Some(mark) = self.marks.pop() {
                         self.core.watch.rewind(&mark);
                     }
@@ -259,12 +261,13 @@ impl<'a> Replay<'a> {
         self.give(&applied.given);
         let answer = in_savepoint(self.connection, &self.core.watch, || {
             let retention = self.core.options.save_token_retention;
-            apply_once(
-                self.connection,
-                Keys::Given(&applied.keys),
-                &applied.batch,
-                retention,
-            )
+            let keys = if applied.keys.len() < applied.batch.keys.len() {
+                // There were none to be had in the session, for want of the table, say. Are there now?
+                Keys::Writer(&self.core.watch)
+            } else {
+                Keys::Given(&applied.keys)
+            };
+            apply_once(self.connection, keys, &applied.batch, retention)
         })
         .map_err(|refusal| as_undone(self.connection, &applied.batch, refusal));
         let rowid = self.connection.last_insert_rowid();

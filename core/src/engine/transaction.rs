@@ -13,7 +13,7 @@ mod raw;
 pub use self::guard::TransactionGuard;
 pub(in crate::engine) use self::{
     held::turn,
-    raw::{explain, to_sqlx},
+    raw::{explain, refuse_nul, to_sqlx},
 };
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::{
         busy,
         connection::execute,
         core::Core,
-        exchange::{Exchange, gone},
+        exchange::{Exchange, gone, half_done},
         fate::{Fate, Fates, Witness},
         ffi::has_deferred_violations,
         hooks::Mark,
@@ -209,6 +209,9 @@ impl Transaction {
     }
 
     pub(in crate::engine) async fn release(&mut self, savepoint: Savepoint) -> Result<()> {
+        if self.depth != savepoint.depth + 1 {
+            return Err(half_done());
+        }
         self.run_ours(format!("RELEASE anabranch_{}", savepoint.depth))
             .await?;
         self.depth = savepoint.depth;
@@ -255,10 +258,7 @@ impl Transaction {
     pub(crate) async fn commit(mut self) -> Result<Option<i64>> {
         self.ready().await?;
         if self.depth > 0 {
-            return Err(Error::new(
-                ErrorKind::TransactionEnded,
-                "a savepoint was dropped before its end: the transaction was rolled back",
-            ));
+            return Err(half_done());
         }
         let core = Arc::clone(self.exchange.core());
         let waits = core.commit_waits_for_disk();

@@ -5,6 +5,8 @@ use anabranch_tests::{
     note::{Note, note, notes},
 };
 
+use sqlx::Row as _;
+
 use crate::sessions::{
     MODES, Result, conflict, found_number, found_text, number, run, session, text, with,
 };
@@ -378,5 +380,95 @@ async fn a_full_text_table_is_made_in_a_session() -> Result {
     s.commit().await?;
     let found = "SELECT count(*) FROM docs WHERE docs MATCH 'river'";
     assert_eq!(found_number(&db, found), 1);
+    Ok(())
+}
+
+/// sqlx notes the columns of a statement when it prepares it, and its worker dies of another number of them.
+#[tokio::test]
+async fn a_raw_query_is_shown_the_columns_that_there_are() -> Result {
+    const ALL: &str = "SELECT * FROM note";
+    for mode in Mode::ALL {
+        // One place: every session has the same connection.
+        let builder = mode.set(Database::builder("")).sessions(1);
+        let db = builder.open_temporary().await?;
+        db.create_tables::<Note>().await?;
+        execute(&db, "INSERT INTO note (text) VALUES ('a')").await;
+        let columns = async || -> Result<usize> {
+            let mut s = session(&db).await;
+            Ok(sqlx::query(ALL).fetch_one(&mut *s).await?.len())
+        };
+        assert_eq!(columns().await?, 2);
+        execute(&db, "ALTER TABLE note ADD COLUMN more TEXT").await;
+        assert_eq!(columns().await?, 3, "{mode:?}: a transaction did it");
+
+        let mut s = session(&db).await;
+        assert_eq!(sqlx::query(ALL).fetch_one(&mut *s).await?.len(), 3);
+        let undone = s
+            .savepoint(async |s| {
+                run(&mut *s, "ALTER TABLE note DROP COLUMN more").await?;
+                let row = sqlx::query(ALL).fetch_one(&mut *s).await?;
+                assert_eq!(row.len(), 2, "{mode:?}: the session itself did");
+                Err::<(), _>(Error::application("changed its mind"))
+            })
+            .await;
+        assert_eq!(undone.unwrap_err().kind(), ErrorKind::Application);
+        assert_eq!(sqlx::query(ALL).fetch_one(&mut *s).await?.len(), 3);
+        run(&mut *s, "ALTER TABLE note DROP COLUMN more").await?;
+        assert_eq!(sqlx::query(ALL).fetch_one(&mut *s).await?.len(), 2);
+        s.rollback().await?;
+        assert_eq!(columns().await?, 3, "{mode:?}: and undid it");
+    }
+    Ok(())
+}
+
+/// The save found no keys in the session, and its statements were run without any where it was merged.
+#[tokio::test]
+async fn a_save_whose_table_was_missing_is_told_so_again_where_it_is_merged() -> Result {
+    for mode in Mode::ALL {
+        for is_made_meanwhile in [false, true] {
+            let db = with(mode, &["CREATE TABLE other (a)"]).await;
+            let mut s = session(&db).await;
+            let mut ctx = s.context();
+            ctx.add(note("a"));
+            let error = ctx.save_changes().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Statement, "{error}");
+            drop(ctx);
+            run(&mut *s, "INSERT INTO other VALUES (1)").await?;
+            if is_made_meanwhile {
+                db.create_tables::<Note>().await?;
+                conflict(s).await;
+            } else {
+                s.commit().await?;
+            }
+            execute(&db, "INSERT INTO other VALUES (2)").await;
+            let others = i64::from(!is_made_meanwhile) + 1;
+            assert_eq!(found_number(&db, "SELECT count(*) FROM other"), others);
+        }
+    }
+    Ok(())
+}
+
+/// The statement was kept by the connection that merges, and fails only when it runs.
+#[tokio::test]
+async fn a_save_to_a_table_that_the_session_dropped_fails_the_same_way_where_it_is_merged() -> Result
+{
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        db.concurrent(async |s| {
+            let mut ctx = s.context();
+            ctx.add(note("a"));
+            ctx.save_changes().await.map(drop)
+        })
+        .await?;
+        let mut s = session(&db).await;
+        run(&mut *s, "DROP TABLE note").await?;
+        let mut ctx = s.context();
+        ctx.add(note("a"));
+        ctx.save_changes().await.unwrap_err();
+        drop(ctx);
+        s.commit().await?;
+        db.create_tables::<Note>().await?;
+        assert_eq!(Note::query().count(&db).await?, 0, "{mode:?}");
+    }
     Ok(())
 }

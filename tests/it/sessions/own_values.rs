@@ -236,3 +236,23 @@ async fn generated_columns_are_computed_where_they_are_merged() -> Result {
     conflict(s).await;
     Ok(())
 }
+
+/// A result has no more than 2,000 columns, and arguments are read as columns.
+#[tokio::test]
+async fn as_many_arguments_as_sqlite_takes_are_what_is_merged() -> Result {
+    for count in [2000, 2001, 32_766] {
+        let db = with(Mode::Inline, &["CREATE TABLE t (a)"]).await;
+        let mut s = session(&db).await;
+        let rows = vec!["(?)"; count].join(", ");
+        let sql = sqlx::AssertSqlSafe(format!("INSERT INTO t VALUES {rows}"));
+        let mut insert = sqlx::query(sql);
+        for value in 1..=count {
+            insert = insert.bind(i64::try_from(value).unwrap());
+        }
+        insert.execute(&mut *s).await?;
+        s.commit().await?;
+        let right = "SELECT count(*) FROM t WHERE a = rowid";
+        assert_eq!(found_number(&db, right), i64::try_from(count).unwrap());
+    }
+    Ok(())
+}

@@ -40,6 +40,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("PRAGMA query_only = 1", "options at open"),
     ("PRAGMA max_page_count = 10", "options at open"),
     ("PRAGMA writable_schema = 1", "options at open"),
+    ("PRAGMA temp.user_version = 7", "WITH"),
     ("PRAGMA wal_checkpoint", "checkpoint()"),
     ("PRAGMA wal_checkpoint(TRUNCATE)", "checkpoint()"),
     ("PRAGMA optimize", "options at open"),
@@ -255,6 +256,11 @@ async fn nonsense_is_an_error_and_the_session_goes_on() -> Result {
         ] {
             let error = run(&mut *s, sql).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Statement, "{sql}: {error}");
+        }
+        // sqlx would look for a next statement for ever.
+        for sql in ["SELECT 1\0", "\0", "SELECT 1; \0 DELETE FROM note"] {
+            let error = run(&mut *s, sql).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{sql}: {error}");
         }
         for sql in ["", ";", "-- nothing", " "] {
             assert_eq!(run(&mut *s, sql).await?, 0, "{sql:?} does nothing");

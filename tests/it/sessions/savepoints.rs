@@ -2,7 +2,7 @@
 
 use anabranch::prelude::*;
 use anabranch_tests::{
-    dropped_after, execute,
+    Mode, dropped_after, execute,
     note::{Note, note, notes},
 };
 
@@ -161,5 +161,29 @@ async fn a_roll_back_of_everything_in_a_savepoint_ends_the_session() -> Result {
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unique);
     is_only_rolled_back(&db, s).await;
     assert_eq!(texts(&db).await?, ["a"]);
+    Ok(())
+}
+
+/// What was done of it is not told apart from what the savepoint around it did.
+#[tokio::test]
+async fn a_savepoint_that_is_dropped_inside_of_another_is_not_kept_with_it() -> Result {
+    for mode in Mode::ALL {
+        let db = notes(mode).await;
+        let mut s = session(&db).await;
+        let outer = s.savepoint(async |s| {
+            let inner = s.savepoint(async |s| {
+                run(&mut *s, "INSERT INTO note (id, text) VALUES (1, 'half')").await?;
+                std::future::pending::<()>().await;
+                Ok(())
+            });
+            assert!(dropped_after(200, inner).await.is_none());
+            Ok(())
+        });
+        let error = outer.await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TransactionEnded, "{mode:?}");
+        let error = s.commit().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TransactionEnded, "{mode:?}");
+        assert_eq!(texts(&db).await?, [""; 0]);
+    }
     Ok(())
 }

@@ -28,6 +28,8 @@ pub(in crate::engine) struct MixedConnection {
     sqlx: ManuallyDrop<SqliteConnection>,
     handle: Handle,
     settled: bool,
+    /// The version of the schema on which sqlx prepared the statements that it keeps, if it is one.
+    schema: Option<i64>,
     /// `view` and `sqlx` are gone.
     is_closed: bool,
     /// Dropped after the connection, as the fields' order has it (invariant 2).
@@ -69,6 +71,7 @@ impl MixedConnection {
             sqlx: ManuallyDrop::new(sqlx),
             handle,
             settled: true,
+            schema: None,
             is_closed: false,
             _hooks: hooks,
         })
@@ -83,6 +86,21 @@ impl MixedConnection {
     pub(in crate::engine) fn sqlx(&mut self) -> &mut SqliteConnection {
         self.settled = false;
         &mut self.sqlx
+    }
+
+    /// Makes sqlx forget the statements that it keeps, unless they were prepared on this version of the schema.
+    ///
+    /// Cancel safe: dropped, they are forgotten the next time.
+    pub(in crate::engine) async fn forget_outdated(
+        &mut self,
+        schema: Option<i64>,
+    ) -> Result<(), sqlx::Error> {
+        if schema.is_none() || self.schema != schema {
+            self.schema = None;
+            self.sqlx().clear_cached_statements().await?;
+            self.schema = schema;
+        }
+        Ok(())
     }
 
     /// Waits until sqlx's worker is idle.

@@ -15,6 +15,8 @@ use libsqlite3_sys as sqlite;
 pub(in crate::engine) struct Authorizer {
     ours: AtomicBool,
     denied: Mutex<Option<&'static str>>,
+    /// Whether a statement was prepared that makes, drops or alters something.
+    defined: AtomicBool,
     /// What statements do, while that is asked for.
     access: Mutex<Option<Access>>,
     /// Whether they belong to a session: what they do is done again on another state of the database.
@@ -91,6 +93,11 @@ impl Authorizer {
         lock(&self.denied).take()
     }
 
+    /// Whether a statement was prepared meanwhile that makes, drops or alters something.
+    pub(in crate::engine) fn take_defined(&self) -> bool {
+        self.defined.swap(false, Ordering::Relaxed)
+    }
+
     /// Of the writer's connection, which runs the library's own statements, and what was allowed in sessions.
     pub(in crate::engine) fn of_writer() -> Self {
         Self {
@@ -121,6 +128,9 @@ impl Authorizer {
         if let Some(access) = &mut *lock(&self.access) {
             access.note(action);
         }
+        if action.defines() {
+            self.defined.store(true, Ordering::Relaxed);
+        }
         if self.ours.load(Ordering::Relaxed) {
             return true;
         }
@@ -145,6 +155,25 @@ impl Drop for Restore<'_> {
     }
 }
 
+impl Action<'_> {
+    /// Whether it makes, drops or alters something.
+    const fn defines(&self) -> bool {
+        !matches!(
+            self.code,
+            sqlite::SQLITE_READ
+                | sqlite::SQLITE_INSERT
+                | sqlite::SQLITE_UPDATE
+                | sqlite::SQLITE_DELETE
+                | sqlite::SQLITE_PRAGMA
+                | sqlite::SQLITE_FUNCTION
+                | sqlite::SQLITE_SELECT
+                | sqlite::SQLITE_RECURSIVE
+                | sqlite::SQLITE_TRANSACTION
+                | sqlite::SQLITE_SAVEPOINT
+        )
+    }
+}
+
 impl Access {
     fn note(&mut self, action: &Action<'_>) {
         let first = action.first.unwrap_or_default();
@@ -162,11 +191,7 @@ impl Access {
                 let name = action.second.unwrap_or_default();
                 self.asks_connection |= name.eq_ignore_ascii_case("last_insert_rowid");
             }
-            sqlite::SQLITE_SELECT
-            | sqlite::SQLITE_RECURSIVE
-            | sqlite::SQLITE_TRANSACTION
-            | sqlite::SQLITE_SAVEPOINT => {}
-            _ => self.changes_schema = true,
+            _ => self.changes_schema |= action.defines(),
         }
     }
 }
@@ -228,7 +253,9 @@ const COUNTING_FUNCTIONS: &[&str] = &["changes", "total_changes"];
 
 fn refusal(action: &Action<'_>) -> Option<&'static str> {
     // `CREATE TABLE temp.t` is an ordinary CREATE TABLE to SQLite, in the database of that name.
-    if action.database == Some("temp") && CREATES.contains(&action.code) {
+    // A pragma that names it makes that database.
+    let is_creating = CREATES.contains(&action.code) || action.code == sqlite::SQLITE_PRAGMA;
+    if action.database == Some("temp") && is_creating {
         return Some(TEMPORARY);
     }
     match action.code {

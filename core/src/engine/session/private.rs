@@ -17,7 +17,7 @@ use crate::{
         apply::{Keys, as_undone, is_long},
         connection::{PresentRow, bind, execute},
         core::Core,
-        exchange::Exchange,
+        exchange::{Exchange, half_done},
         ffi::{
             has_deferred_violations,
             session_vfs::{cache_used, refresh},
@@ -234,6 +234,9 @@ impl Private {
     pub(super) async fn release(&mut self, savepoint: PrivateSavepoint) -> Result<()> {
         self.go_on().await?;
         let depth = savepoint.depth;
+        if self.depth != depth + 1 {
+            return Err(half_done());
+        }
         self.run_ours(format!("RELEASE anabranch_{depth}")).await?;
         self.depth = depth;
         self.log.recording.events.push(Event::Release(depth));
@@ -272,10 +275,7 @@ impl Private {
         self.exchange.ready().await?;
         self.go_on().await?;
         if self.depth > 0 {
-            return Err(Error::new(
-                ErrorKind::TransactionEnded,
-                "a savepoint was dropped before its end: the session was rolled back",
-            ));
+            return Err(half_done());
         }
         let is_broken = has_deferred_violations(self.exchange.connection()?);
         let core = Arc::clone(self.exchange.core());

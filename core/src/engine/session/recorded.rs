@@ -34,7 +34,7 @@ use crate::{
         seen::{Effect, End, Observer},
         session::private::{Log, Private},
         sessions::Checked,
-        transaction::{explain, to_sqlx},
+        transaction::{explain, refuse_nul, to_sqlx},
     },
     error::{Error, ErrorKind},
     value::{Value, ValueRef},
@@ -132,6 +132,7 @@ impl Private {
         sql: SqlStr,
         parameters: &[SqliteTypeInfo],
     ) -> Result<SqliteStatement, sqlx::Error> {
+        refuse_nul(sql.as_str()).map_err(to_sqlx)?;
         let raw = self.exchange.raw().await.map_err(to_sqlx)?;
         let prepared = raw.connection.prepare_with(sql, parameters).await;
         *raw.unfinished = prepared.is_err();
@@ -141,6 +142,7 @@ impl Private {
 
     /// The same, in sqlx's other form.
     pub(super) async fn describe(&mut self, sql: SqlStr) -> Result<Describe<Sqlite>, sqlx::Error> {
+        refuse_nul(sql.as_str()).map_err(to_sqlx)?;
         let raw = self.exchange.raw().await.map_err(to_sqlx)?;
         let described = raw.connection.describe(sql).await;
         *raw.unfinished = described.is_err();
@@ -202,6 +204,7 @@ struct Found {
 }
 
 fn check(connection: &Connection, text: &Arc<str>) -> Result<Found, Error> {
+    refuse_nul(text)?;
     // The authorizer is not asked about it.
     let word = text.trim_start().get(..6).unwrap_or_default();
     if word.eq_ignore_ascii_case("vacuum") {
@@ -282,6 +285,9 @@ fn argument(name: Option<&str>, asked: &mut usize) -> usize {
     }
 }
 
+/// More columns than this a result does not have, where SQLite is built as it is by default.
+const MOST_COLUMNS: usize = 2000;
+
 /// The values that the parameters are bound to.
 async fn read_arguments(
     connection: &mut SqliteConnection,
@@ -292,17 +298,29 @@ async fn read_arguments(
     if count == 0 {
         return Ok(Vec::new());
     }
-    let echo = (1..=count).map(|index| format!("?{index}"));
-    let echo = format!("SELECT {}", echo.collect::<Vec<_>>().join(", "));
-    let echo = AssertSqlSafe(echo).into_sql_str();
-    let row = connection
-        .fetch_one((echo, Some(arguments.clone())))
-        .await?;
+    let mut rows = Vec::with_capacity(count.div_ceil(MOST_COLUMNS));
+    for first in (1..=count).step_by(MOST_COLUMNS) {
+        let last = count.min(first + MOST_COLUMNS - 1);
+        let echo = (first..=last).map(|index| format!("?{index}"));
+        let echo = format!("SELECT {}", echo.collect::<Vec<_>>().join(", "));
+        let echo = AssertSqlSafe(echo).into_sql_str();
+        let row = connection
+            .fetch_one((echo, Some(arguments.clone())))
+            .await?;
+        rows.push(row);
+    }
     // What comes after a parameter without an argument is not bound either.
     let bound = parameters
         .iter()
         .take_while(|index| (1..=count).contains(*index));
-    bound.map(|index| owned(&row, index - 1)).collect()
+    bound
+        .map(|index| {
+            owned(
+                &rows[(index - 1) / MOST_COLUMNS],
+                (index - 1) % MOST_COLUMNS,
+            )
+        })
+        .collect()
 }
 
 fn owned(row: &SqliteRow, index: usize) -> Result<Value, sqlx::Error> {

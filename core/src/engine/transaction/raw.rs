@@ -12,8 +12,8 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sqlx::{
     Either, Sqlite,
-    error::{DatabaseError, ErrorKind as SqlxErrorKind},
-    sqlite::{SqliteQueryResult, SqliteRow, SqliteStatement, SqliteTypeInfo},
+    error::{BoxDynError, DatabaseError, ErrorKind as SqlxErrorKind},
+    sqlite::{SqliteArguments, SqliteQueryResult, SqliteRow, SqliteStatement, SqliteTypeInfo},
 };
 use sqlx_core::{
     describe::Describe,
@@ -23,7 +23,7 @@ use sqlx_core::{
 
 use crate::{
     engine::{exchange::Raw, hooks::Authorizer, transaction::Transaction},
-    error::Error,
+    error::{Error, ErrorKind},
 };
 
 type Step = Result<Either<SqliteQueryResult, SqliteRow>, sqlx::Error>;
@@ -44,6 +44,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
         E: 'q + Execute<'q, Sqlite>,
     {
         let begun = async move {
+            let query = Sound::new(query)?;
             let raw = self.raw().await?;
             Ok::<_, sqlx::Error>(Steps {
                 steps: raw.connection.fetch_many(query),
@@ -64,6 +65,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
         E: 'q + Execute<'q, Sqlite>,
     {
         Box::pin(async move {
+            let query = Sound::new(query)?;
             let raw = self.raw().await?;
             let row = raw
                 .connection
@@ -85,6 +87,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
     {
         let parameters = parameters.to_vec();
         Box::pin(async move {
+            refuse_nul(sql.as_str()).map_err(to_sqlx)?;
             let raw = self.raw().await?;
             let statement = raw
                 .connection
@@ -101,6 +104,7 @@ impl<'c> Executor<'c> for &'c mut Transaction {
         'c: 'e,
     {
         Box::pin(async move {
+            refuse_nul(sql.as_str()).map_err(to_sqlx)?;
             let raw = self.raw().await?;
             let described = raw
                 .connection
@@ -111,6 +115,56 @@ impl<'c> Executor<'c> for &'c mut Transaction {
             Ok(described)
         })
     }
+}
+
+/// A query whose text sqlx's worker comes to the end of.
+struct Sound {
+    sql: SqlStr,
+    arguments: Option<SqliteArguments>,
+    persistent: bool,
+}
+
+impl Sound {
+    fn new<'q>(mut query: impl Execute<'q, Sqlite>) -> Result<Self, sqlx::Error> {
+        let arguments = query.take_arguments().map_err(sqlx::Error::Encode)?;
+        let persistent = query.persistent();
+        let sql = query.sql();
+        refuse_nul(sql.as_str()).map_err(to_sqlx)?;
+        Ok(Self {
+            sql,
+            arguments,
+            persistent,
+        })
+    }
+}
+
+impl Execute<'_, Sqlite> for Sound {
+    fn sql(self) -> SqlStr {
+        self.sql
+    }
+
+    fn statement(&self) -> Option<&SqliteStatement> {
+        None
+    }
+
+    fn take_arguments(&mut self) -> Result<Option<SqliteArguments>, BoxDynError> {
+        Ok(self.arguments.take())
+    }
+
+    fn persistent(&self) -> bool {
+        self.persistent
+    }
+}
+
+/// SQLite takes a NUL for the end of a text; sqlx would go on asking it for what follows, for ever.
+pub(in crate::engine) fn refuse_nul(sql: &str) -> Result<(), Error> {
+    if sql.contains('\0') {
+        return Err(Error::new(
+            ErrorKind::Refused,
+            "a text of SQL with a NUL character in it does not run: bind values as arguments",
+        ));
+    }
+    Ok(())
 }
 
 /// The steps of a raw query; remembers whether it came to its end.
