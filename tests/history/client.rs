@@ -118,9 +118,10 @@ impl Client<'_, '_> {
             panic!("nothing refuses it: {seen:?}");
         };
         self.pace.next().await;
-        let update = "UPDATE item SET val = val + 1 WHERE id = ?";
-        let update = Operation::write(update, vec![rows[0][0].clone()]);
-        self.run(update, entries).await.map(drop)
+        let keep = "INSERT OR REPLACE INTO computed (id, val) VALUES (?, ?)";
+        let args = vec![self.chance().key().into(), rows[0][0].clone()];
+        let keep = Operation::write(keep, args);
+        self.run(keep, entries).await.map(drop)
     }
 
     /// Replayed with the values that the client was told.

@@ -57,7 +57,7 @@ pub(crate) enum Draw {
     ReadThenWrite,
     /// random() and the time.
     Noise,
-    /// An insert, `last_insert_rowid()`, and a write to the row of that key.
+    /// An insert, `last_insert_rowid()`, and another insert with what that said.
     LastRowid,
     /// A key by `next_id`, and an insert with it.
     NextId,
