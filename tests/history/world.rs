@@ -265,8 +265,9 @@ fn refused(error: &Error) -> Outcome {
 fn was_refused(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| match entry {
         Entry::Did { operation, seen } => {
-            *seen == Seen::Refused(ErrorKind::Constraint)
-                || *seen == Seen::Refused(ErrorKind::Unique) && operation.sql.contains("seat")
+            matches!(seen, Seen::Refused(ErrorKind::Constraint, _))
+                || matches!(seen, Seen::Refused(ErrorKind::Unique, _))
+                    && operation.sql.contains("seat")
         }
         Entry::Savepoint { entries, .. } => was_refused(entries),
     })
