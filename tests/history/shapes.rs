@@ -189,7 +189,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     shape("counted keys", &[(2, Counted), (2, Logged), (1, KeyRead)]).units(MIXED),
     shape(
         "values that take all along",
-        &[(4, Seats), (1, KeyRead), (1, KeyUpdate)],
+        &[(4, Seats), (1, KeyRead), (2, KeyUpdate)],
     )
     .units(MIXED),
     shape("numbered rows", &[(3, Stocks), (1, KeyUpdate)]).units(SNAPSHOTS),

@@ -182,14 +182,14 @@ pub(crate) fn seats(chance: &mut Chance<'_>) -> Operation {
     let (key, a) = (Cell::from(chance.key()), Cell::from(chance.key()));
     match chance.below(6) {
         0 | 1 => {
-            let b = chance.key().into();
+            let (b, c) = (chance.key().into(), chance.key().into());
             Operation::write(
-                "INSERT INTO seat (id, a, b) VALUES (?, ?, ?)",
-                vec![key, a, b],
+                "INSERT INTO seat (id, a, b, c) VALUES (?, ?, ?, ?)",
+                vec![key, a, b, c],
             )
         }
         2 => Operation::write("UPDATE seat SET a = ? WHERE id = ?", vec![a, key]),
-        3 => Operation::read("SELECT a, b FROM seat WHERE id = ?", vec![key]),
+        3 => Operation::read("SELECT a, b, c FROM seat WHERE id = ?", vec![key]),
         _ => Operation::write("DELETE FROM seat WHERE id = ?", vec![key]),
     }
 }

@@ -72,7 +72,12 @@ CREATE TABLE computed (
     third INTEGER GENERATED ALWAYS AS (val % 3) VIRTUAL
 );
 CREATE INDEX computed_third ON computed (third);
-CREATE TABLE seat (id INTEGER PRIMARY KEY, a INTEGER UNIQUE, b INTEGER UNIQUE ON CONFLICT ROLLBACK);
+CREATE TABLE seat (
+    id INTEGER PRIMARY KEY, a INTEGER UNIQUE, b INTEGER UNIQUE, c INTEGER UNIQUE ON CONFLICT ROLLBACK
+);
+CREATE TRIGGER seat_full BEFORE INSERT ON seat WHEN NEW.id % 4 = 0 BEGIN
+    SELECT CASE WHEN val % 2 THEN RAISE(ROLLBACK, 'full') ELSE RAISE(ABORT, 'full') END FROM item WHERE id = 1;
+END;
 CREATE TABLE noise (id INTEGER PRIMARY KEY, chance INTEGER NOT NULL, at REAL NOT NULL);
 CREATE VIRTUAL TABLE docs USING fts5 (body);
 CREATE VIEW totals AS SELECT grp, count(*) AS items, sum(val) AS total FROM item GROUP BY grp;
@@ -83,7 +88,7 @@ INSERT INTO parent SELECT id, 0 FROM item WHERE id <= 6;
 INSERT INTO child SELECT id, 1 + id % 6, NULL FROM item;
 INSERT INTO logged SELECT id, 50 FROM item;
 INSERT INTO stock SELECT id, 100, 0 FROM item;
-INSERT INTO seat SELECT id, id, id FROM item WHERE id % 2;
+INSERT INTO seat SELECT id, id, id, id FROM item WHERE id % 2;
 INSERT INTO computed (id, val) SELECT id, id FROM item;
 INSERT INTO docs (rowid, body) SELECT id, 'word' || id % 4 || ' text' FROM item;
 ";
@@ -101,7 +106,7 @@ const DUMPED: [&str; 14] = [
     "SELECT id, chance, at FROM noise ORDER BY id",
     "SELECT rowid, body FROM docs ORDER BY rowid",
     "SELECT id, val FROM stock ORDER BY id",
-    "SELECT id, a, b FROM seat ORDER BY id",
+    "SELECT id, a, b, c FROM seat ORDER BY id",
     "SELECT name, seq FROM sqlite_sequence ORDER BY name",
     "SELECT name, sql FROM sqlite_schema WHERE name = 'item_val' ORDER BY name",
 ];
