@@ -68,6 +68,7 @@ impl Client<'_, '_> {
         }
         match draw {
             Draw::ReadThenWrite => self.read_then_write(entries).await,
+            Draw::LastRowid => self.last_rowid(entries).await,
             Draw::Noise => self.noise(entries).await,
             Draw::NextId | Draw::SqlNextId => self.next_id(draw, entries).await,
             Draw::Undone | Draw::Kept if depth < 2 => {
@@ -104,6 +105,23 @@ impl Client<'_, '_> {
         let args = vec![(value + 1).into(), key.into()];
         let write = Operation::write(SET_VALUE, args);
         self.run(write, entries).await.map(drop)
+    }
+
+    async fn last_rowid(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        let insert = "INSERT INTO item (grp, val) VALUES (?, 1) RETURNING val";
+        let insert = Operation::write(insert, vec![self.chance().below(5).into()]);
+        self.run(insert.seeing(FirstRow), entries).await?;
+        self.pace.next().await;
+        let ask = Operation::read("SELECT last_insert_rowid()", vec![]);
+        let seen = self.run(ask, entries).await?;
+        let Seen::Rows(rows) = seen else {
+            panic!("nothing refuses it: {seen:?}");
+        };
+        self.pace.next().await;
+        let keep = "INSERT OR REPLACE INTO computed (id, val) VALUES (?, ?)";
+        let args = vec![self.chance().key().into(), rows[0][0].clone()];
+        let keep = Operation::write(keep, args);
+        self.run(keep, entries).await.map(drop)
     }
 
     /// Replayed with the values that the client was told.

@@ -8,7 +8,8 @@ use crate::{
         Sees::{FirstRow, Rowid},
     },
     statements::{
-        clash, computed, deferred, docs, families, logged, pairs, raise, returning, schema, upsert,
+        clash, computed, counted, deferred, docs, families, first_written, logged, pairs, raise,
+        returning, schema, seats, stocks, upsert,
     },
 };
 
@@ -31,6 +32,8 @@ pub(crate) enum Draw {
     /// An insert that may meet a taken unique value.
     Clash,
     Returning,
+    /// A write of which only the first row is fetched, and often there is none.
+    FirstWritten,
     /// The table without rowids.
     Pairs,
     /// Parents and children: cascades, references that point nowhere.
@@ -39,8 +42,14 @@ pub(crate) enum Draw {
     Deferred,
     /// The table with triggers.
     Logged,
+    /// The largest keys of the table that triggers fill.
+    Counted,
     /// Triggers that refuse.
     Raise,
+    /// Unique values, of which some take the whole transaction along.
+    Seats,
+    /// Rows that have commit numbers.
+    Stocks,
     Computed,
     Docs,
     Schema,
@@ -48,6 +57,8 @@ pub(crate) enum Draw {
     ReadThenWrite,
     /// random() and the time.
     Noise,
+    /// An insert, `last_insert_rowid()`, and another insert with what that said.
+    LastRowid,
     /// A key by `next_id`, and an insert with it.
     NextId,
     /// The same by the SQL function.
@@ -132,11 +143,15 @@ impl Draw {
             ),
             Self::Clash => clash(chance),
             Self::Returning => returning(chance),
+            Self::FirstWritten => first_written(chance),
             Self::Pairs => pairs(chance),
             Self::Families => families(chance),
             Self::Deferred => deferred(chance),
             Self::Logged => logged(chance),
+            Self::Counted => counted(chance),
             Self::Raise => raise(chance),
+            Self::Seats => seats(chance),
+            Self::Stocks => stocks(chance),
             Self::Computed => computed(chance),
             Self::Docs => docs(chance),
             Self::Schema => schema(chance),

@@ -45,8 +45,8 @@ pub(crate) enum Seen {
     Rows(Vec<Vec<Cell>>),
     Changed(u64),
     Rowid(i64),
-    /// By a constraint. The work goes on, unless the refusal ended the transaction.
-    Refused(ErrorKind),
+    /// By a constraint, which says so. The work goes on, unless the refusal ended the transaction.
+    Refused(ErrorKind, String),
 }
 
 /// Where a live statement runs.
@@ -114,9 +114,17 @@ impl Operation {
 
     /// Runs it for a client.
     pub(crate) async fn run(&self, place: &mut Place<'_>) -> Result<Seen, Error> {
-        match self.try_run(place).await.map_err(Error::from) {
-            Err(error) if is_constraint(error.kind()) => Ok(Seen::Refused(error.kind())),
-            seen => seen,
+        let error = match self.try_run(place).await {
+            Ok(seen) => return Ok(seen),
+            Err(error) => error,
+        };
+        let said = error.as_database_error().map(|error| error.message());
+        let said = said.unwrap_or_default().to_owned();
+        let error = Error::from(error);
+        if is_constraint(error.kind()) {
+            Ok(Seen::Refused(error.kind(), said))
+        } else {
+            Err(error)
         }
     }
 
@@ -162,7 +170,7 @@ impl Operation {
     pub(crate) fn replay(&self, connection: &Connection) -> Seen {
         match self.try_replay(connection) {
             Ok(seen) => seen,
-            Err(error) => Seen::Refused(kind_of(&error)),
+            Err(error) => Seen::Refused(kind_of(&error), error.to_string()),
         }
     }
 

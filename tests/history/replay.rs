@@ -155,7 +155,7 @@ pub(crate) fn difference(saw: &[Entry], sees: &[Entry], of_snapshot: bool) -> Op
         Some(Difference {
             operation: operation.clone(),
             seen: seen.clone(),
-            replayed: Seen::Refused(ErrorKind::TransactionEnded),
+            replayed: Seen::Refused(ErrorKind::TransactionEnded, String::new()),
         })
     })
 }

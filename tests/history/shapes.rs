@@ -84,6 +84,10 @@ const ALL: &[(u64, Draw)] = &[
     (1, Replace),
     (1, Clash),
     (1, Returning),
+    (1, FirstWritten),
+    (1, LastRowid),
+    (1, Counted),
+    (1, Stocks),
     (1, Pairs),
     (1, Families),
     (1, Deferred),
@@ -173,6 +177,22 @@ pub(crate) const SHAPES: &[Shape] = &[
         "returning",
         &[(4, Returning), (1, KeyDelete), (1, KeyInsert), (1, KeyRead)],
     ),
+    shape(
+        "first rows of writes",
+        &[(4, FirstWritten), (1, KeyInsert), (1, KeyRead)],
+    ),
+    shape(
+        "the last rowid",
+        &[(3, LastRowid), (1, AutomaticInsert), (1, KeyDelete)],
+    )
+    .units(MIXED),
+    shape("counted keys", &[(2, Counted), (2, Logged), (1, KeyRead)]).units(MIXED),
+    shape(
+        "values that take all along",
+        &[(4, Seats), (1, KeyRead), (2, KeyUpdate)],
+    )
+    .units(MIXED),
+    shape("numbered rows", &[(3, Stocks), (1, KeyUpdate)]).units(SNAPSHOTS),
     shape("without rowids", &[(4, Pairs), (1, KeyRead)]),
     shape("families", &[(4, Families), (2, Deferred)]),
     shape("triggers", &[(4, Logged), (1, Raise), (1, KeyRead)]),

@@ -2,7 +2,10 @@
 
 use crate::{
     draw::Chance,
-    operation::{Cell, Operation, Sees::Rows},
+    operation::{
+        Cell, Operation,
+        Sees::{FirstRow, Rows},
+    },
 };
 
 pub(crate) fn upsert(chance: &mut Chance<'_>) -> Operation {
@@ -63,6 +66,26 @@ pub(crate) fn returning(chance: &mut Chance<'_>) -> Operation {
         ),
     }
     .seeing(Rows)
+}
+
+pub(crate) fn first_written(chance: &mut Chance<'_>) -> Operation {
+    let group = chance.below(5).into();
+    let key = chance.key().into();
+    match chance.below(3) {
+        0 => Operation::write(
+            "UPDATE item SET val = val + 1 WHERE grp = ? AND id = ? RETURNING val",
+            vec![group, key],
+        ),
+        1 => Operation::write(
+            "DELETE FROM item WHERE grp = ? AND id = ? RETURNING val",
+            vec![group, key],
+        ),
+        _ => Operation::write(
+            "INSERT INTO item (grp, val) SELECT grp, 1 FROM item WHERE grp = ? AND id = ? RETURNING val",
+            vec![group, key],
+        ),
+    }
+    .seeing(FirstRow)
 }
 
 pub(crate) fn pairs(chance: &mut Chance<'_>) -> Operation {
@@ -132,6 +155,63 @@ pub(crate) fn logged(chance: &mut Chance<'_>) -> Operation {
             chance.range(),
         ),
         _ => Operation::write("UPDATE logged SET val = val - 10 WHERE id = ?", vec![key]),
+    }
+}
+
+pub(crate) fn counted(chance: &mut Chance<'_>) -> Operation {
+    let key = chance.key().into();
+    match chance.below(5) {
+        0 => Operation::read("SELECT max(id) FROM log", vec![]),
+        1 => Operation::read("SELECT seq FROM sqlite_sequence WHERE name = 'log'", vec![]),
+        2 => Operation::write(
+            "DELETE FROM log WHERE id = (SELECT max(id) FROM log)",
+            vec![],
+        ),
+        3 => Operation::write(
+            "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'log'",
+            vec![key],
+        ),
+        _ => Operation::write(
+            "UPDATE item SET val = (SELECT seq FROM sqlite_sequence WHERE name = 'log') WHERE id = ?",
+            vec![key],
+        ),
+    }
+}
+
+pub(crate) fn seats(chance: &mut Chance<'_>) -> Operation {
+    let (key, a) = (Cell::from(chance.key()), Cell::from(chance.key()));
+    match chance.below(6) {
+        0 | 1 => {
+            let (b, c) = (chance.key().into(), chance.key().into());
+            Operation::write(
+                "INSERT INTO seat (id, a, b, c) VALUES (?, ?, ?, ?)",
+                vec![key, a, b, c],
+            )
+        }
+        2 => Operation::write("UPDATE seat SET a = ? WHERE id = ?", vec![a, key]),
+        3 => Operation::read("SELECT a, b, c FROM seat WHERE id = ?", vec![key]),
+        _ => Operation::write("DELETE FROM seat WHERE id = ?", vec![key]),
+    }
+}
+
+pub(crate) fn stocks(chance: &mut Chance<'_>) -> Operation {
+    let key = Cell::from(chance.key());
+    match chance.below(5) {
+        0 => Operation::read("SELECT val FROM stock WHERE id = ?", vec![key]),
+        1 => Operation::write(
+            "UPDATE stock SET val = val + 1 WHERE id BETWEEN ? AND ?",
+            chance.range(),
+        ),
+        2 => Operation::write(
+            "INSERT OR REPLACE INTO stock (id, val, seq) VALUES (?, 100, 0)",
+            vec![key],
+        ),
+        3 => Operation::write("DELETE FROM stock WHERE id = ?", vec![key]),
+        _ => Operation::write(
+            "UPDATE stock SET val = val - 1 WHERE id = ? RETURNING val",
+            vec![key],
+        )
+        .seeing(FirstRow),
     }
 }
 

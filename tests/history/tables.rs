@@ -30,6 +30,17 @@ pub(crate) struct Item {
     pub(crate) tag: Option<String>,
 }
 
+/// Rows that have commit numbers.
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "stock")]
+pub(crate) struct Stock {
+    #[entity(id)]
+    pub(crate) id: i64,
+    pub(crate) val: i64,
+    #[entity(commit_seq)]
+    pub(crate) seq: CommitSeq,
+}
+
 /// What entities do not say.
 const OTHERS: &str = "
 CREATE TABLE pair (a INTEGER, b INTEGER, val INTEGER NOT NULL, PRIMARY KEY (a, b)) WITHOUT ROWID;
@@ -61,6 +72,12 @@ CREATE TABLE computed (
     third INTEGER GENERATED ALWAYS AS (val % 3) VIRTUAL
 );
 CREATE INDEX computed_third ON computed (third);
+CREATE TABLE seat (
+    id INTEGER PRIMARY KEY, a INTEGER UNIQUE, b INTEGER UNIQUE, c INTEGER UNIQUE ON CONFLICT ROLLBACK
+);
+CREATE TRIGGER seat_full BEFORE INSERT ON seat WHEN NEW.id % 4 = 0 BEGIN
+    SELECT CASE WHEN val % 2 THEN RAISE(ROLLBACK, 'full') ELSE RAISE(ABORT, 'full') END FROM item WHERE id = 1;
+END;
 CREATE TABLE noise (id INTEGER PRIMARY KEY, chance INTEGER NOT NULL, at REAL NOT NULL);
 CREATE VIRTUAL TABLE docs USING fts5 (body);
 CREATE VIEW totals AS SELECT grp, count(*) AS items, sum(val) AS total FROM item GROUP BY grp;
@@ -70,12 +87,14 @@ INSERT INTO pair SELECT id, id % 3, 10 FROM item;
 INSERT INTO parent SELECT id, 0 FROM item WHERE id <= 6;
 INSERT INTO child SELECT id, 1 + id % 6, NULL FROM item;
 INSERT INTO logged SELECT id, 50 FROM item;
+INSERT INTO stock SELECT id, 100, 0 FROM item;
+INSERT INTO seat SELECT id, id, id, id FROM item WHERE id % 2;
 INSERT INTO computed (id, val) SELECT id, id FROM item;
 INSERT INTO docs (rowid, body) SELECT id, 'word' || id % 4 || ' text' FROM item;
 ";
 
 /// What is dumped. Commit numbers and full-text shadows are the library's and SQLite's own.
-const DUMPED: [&str; 11] = [
+const DUMPED: [&str; 14] = [
     "SELECT id FROM event ORDER BY id",
     "SELECT id, grp, val, tag FROM item ORDER BY id",
     "SELECT a, b, val FROM pair ORDER BY a, b",
@@ -86,6 +105,9 @@ const DUMPED: [&str; 11] = [
     "SELECT id, val, double, third FROM computed ORDER BY id",
     "SELECT id, chance, at FROM noise ORDER BY id",
     "SELECT rowid, body FROM docs ORDER BY rowid",
+    "SELECT id, val FROM stock ORDER BY id",
+    "SELECT id, a, b, c FROM seat ORDER BY id",
+    "SELECT name, seq FROM sqlite_sequence ORDER BY name",
     "SELECT name, sql FROM sqlite_schema WHERE name = 'item_val' ORDER BY name",
 ];
 
@@ -95,7 +117,7 @@ pub(crate) type Dump = Vec<Vec<Vec<Cell>>>;
 /// Makes the tables in a new file, which is closed again: it can be copied.
 pub(crate) async fn make(file: &Path) {
     let db = Database::open(file).await.unwrap();
-    db.create_tables::<(Event, Item)>().await.unwrap();
+    db.create_tables::<(Event, Item, Stock)>().await.unwrap();
     let made = db.write(async |tx| {
         sqlx::raw_sql(OTHERS).execute(&mut *tx).await?;
         Ok(())

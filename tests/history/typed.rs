@@ -72,11 +72,10 @@ impl Client<'_, '_> {
             Err(error) if is_constraint(error.kind()) => {
                 // Under no key: the tag is what was refused.
                 args[0] = Cell::Null;
-                did(
-                    entries,
-                    Operation::write(INSERT, args),
-                    Seen::Refused(error.kind()),
-                );
+                let (table, column) = (error.table().unwrap(), error.column().unwrap());
+                let said = format!("UNIQUE constraint failed: {table}.{column}");
+                let refused = Seen::Refused(error.kind(), said);
+                did(entries, Operation::write(INSERT, args), refused);
                 Ok(())
             }
             Err(error) => Err(error),

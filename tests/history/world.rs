@@ -216,7 +216,7 @@ impl World {
         self.ended(unit, outcome);
     }
 
-    /// Whether this may be why a unit was not finished: a trigger of its own rolled it back.
+    /// Whether this may be why a unit was not finished: a trigger or a constraint of its own rolled it back.
     fn may_end(&self, error: &Error, unit: &Unit) -> bool {
         error.kind() == ErrorKind::TransactionEnded && was_refused(&unit.entries)
     }
@@ -261,10 +261,14 @@ fn refused(error: &Error) -> Outcome {
     Outcome::Undone
 }
 
-/// Whether the last that was seen is a refusal.
+/// Whether something was refused that may take everything along.
 fn was_refused(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| match entry {
-        Entry::Did { seen, .. } => *seen == Seen::Refused(ErrorKind::Constraint),
+        Entry::Did { operation, seen } => {
+            matches!(seen, Seen::Refused(ErrorKind::Constraint, _))
+                || matches!(seen, Seen::Refused(ErrorKind::Unique, _))
+                    && operation.sql.contains("seat")
+        }
         Entry::Savepoint { entries, .. } => was_refused(entries),
     })
 }

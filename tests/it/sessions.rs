@@ -12,6 +12,7 @@ mod rows;
 mod savepoints;
 mod streams;
 mod told;
+mod validation;
 
 use anabranch::{engine::SessionGuard, prelude::*};
 use anabranch_tests::Mode;
