@@ -323,10 +323,10 @@ async fn a_write_that_found_nothing_is_no_conflict_by_itself() -> Result {
     for mode in MODES {
         for isolation in LEVELS {
             let db = with(mode, &["CREATE TABLE t (id INTEGER PRIMARY KEY, v)"]).await;
-            let mut runs = 0;
+            let runs = std::cell::Cell::new(0);
             let options = ConcurrentOptions::new().isolation(isolation);
             db.concurrent_with(options, async |s| {
-                runs += 1;
+                runs.set(runs.get() + 1);
                 run(&mut *s, "INSERT INTO t VALUES (1, 0)").await?;
                 let update = sqlx::query("UPDATE t SET v = 1 WHERE id = 99 RETURNING id");
                 assert!(update.fetch_optional(&mut *s).await?.is_none());
@@ -334,7 +334,7 @@ async fn a_write_that_found_nothing_is_no_conflict_by_itself() -> Result {
                 Ok(())
             })
             .await?;
-            assert_eq!(runs, 1, "{mode:?}, {isolation:?}");
+            assert_eq!(runs.get(), 1, "{mode:?}, {isolation:?}");
             assert_eq!(found_number(&db, "SELECT count(*) FROM t"), 2);
         }
     }
