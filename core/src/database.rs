@@ -271,8 +271,10 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// The body's own error, with everything undone. `PoolTimeout` or `QueueTimeout` when the turn did not come, and what
-    /// a commit can meet; no `Conflict`.
+    /// The body's own error, with everything undone: for errors of the application see
+    /// [`Error::application`](crate::error::Error::application). `PoolTimeout` or `QueueTimeout` when the turn did not come,
+    /// `SessionLimit` for a session that outgrew an option, `Nested` inside of another closure, and what a commit can meet.
+    /// That the session itself was in conflict, or its validation took too long, is no error: it is run again.
     ///
     /// # Cancel safety
     ///
@@ -307,7 +309,7 @@ impl Database {
     /// is to be run again from its start; [`Database::concurrent`] does that by itself.
     ///
     /// ```
-    /// use anabranch::{engine::Isolation, prelude::*};
+    /// use anabranch::prelude::*;
     ///
     /// # #[derive(Debug, Entity)]
     /// # #[entity(table = "accounts")]

@@ -5,7 +5,7 @@ use crate::engine::isolation::Isolation;
 /// How `db.concurrent_with` runs its closure.
 ///
 /// ```
-/// use anabranch::{engine::{ConcurrentOptions, Isolation}, prelude::*};
+/// use anabranch::prelude::*;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> anabranch::error::Result<()> {
