@@ -53,9 +53,10 @@ impl Context<'_> {
     ///     let account = ctx.find::<Account>(1).await?.expect("nobody closed it");
     ///     ctx[account].balance += 5;
     ///     match ctx.save_changes().await {
+    ///         Ok(_) => break,
     ///         Err(error) if error.is_conflict() => ctx.clear(), // somebody was faster
-    ///         saved => break saved?,
-    ///     };
+    ///         Err(error) => return Err(error),
+    ///     }
     /// }
     /// # Ok(()) }
     /// ```
