@@ -12,7 +12,7 @@ use futures_util::{FutureExt, TryStreamExt};
 use sqlx::Row as _;
 
 /// What is refused, and a word of what is said to use instead.
-const REFUSED: &[(&str, &str)] = &[
+pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("BEGIN", "commit()"),
     ("BEGIN IMMEDIATE", "commit()"),
     ("COMMIT", "commit()"),

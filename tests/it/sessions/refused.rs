@@ -6,44 +6,16 @@ use anabranch_tests::{
     note::{Note, note, notes},
 };
 
-use crate::sessions::{
-    LEVELS, MODES, Result, found_number, number, run, session, session_of, text,
+use crate::{
+    sessions::{LEVELS, MODES, Result, found_number, number, run, session, session_of, text},
+    transactions::REFUSED,
 };
 
-/// Statements, and a word of what is said to use instead.
-const REFUSED: &[(&str, &str)] = &[
-    ("BEGIN", "commit()"),
-    ("BEGIN IMMEDIATE", "commit()"),
-    ("COMMIT", "commit()"),
-    ("END", "commit()"),
-    ("ROLLBACK", "rollback()"),
-    ("SAVEPOINT mine", "savepoint()"),
-    ("RELEASE mine", "savepoint()"),
-    ("ROLLBACK TO mine", "savepoint()"),
-    ("ATTACH 'other.db' AS other", "Database of its own"),
-    ("DETACH other", "Database of its own"),
+/// What a session refuses besides what a transaction does, and a word of what is said to use instead.
+const REFUSED_TOO: &[(&str, &str)] = &[
     ("VACUUM", "vacuum()"),
-    ("CREATE TEMP TABLE t (a)", "WITH"),
-    ("CREATE TEMPORARY VIEW v AS SELECT 1", "WITH"),
-    ("CREATE TABLE temp.t (a)", "WITH"),
-    (
-        "CREATE TEMP TRIGGER g AFTER INSERT ON note BEGIN SELECT 1; END",
-        "WITH",
-    ),
-    ("PRAGMA synchronous = OFF", "options at open"),
-    ("PRAGMA foreign_keys = OFF", "options at open"),
-    ("PRAGMA journal_mode = DELETE", "options at open"),
-    ("PRAGMA locking_mode = EXCLUSIVE", "options at open"),
-    ("PRAGMA busy_timeout = 1000", "options at open"),
-    ("PRAGMA cache_size = 1", "options at open"),
     ("PRAGMA cache_spill = ON", "options at open"),
-    ("PRAGMA query_only = 1", "options at open"),
-    ("PRAGMA max_page_count = 10", "options at open"),
-    ("PRAGMA writable_schema = 1", "options at open"),
     ("PRAGMA temp.user_version = 7", "WITH"),
-    ("PRAGMA wal_checkpoint", "checkpoint()"),
-    ("PRAGMA wal_checkpoint(TRUNCATE)", "checkpoint()"),
-    ("PRAGMA optimize", "options at open"),
 ];
 
 /// What answers otherwise where the session is merged, for reasons that are nobody's conflict.
@@ -85,7 +57,7 @@ async fn what_a_session_refuses_it_names_with_what_to_use_instead_and_goes_on() 
         for isolation in LEVELS {
             let db = notes(mode).await;
             let mut s = session_of(&db, isolation).await;
-            for (sql, instead) in REFUSED {
+            for (sql, instead) in REFUSED.iter().chain(REFUSED_TOO) {
                 run(
                     &mut *s,
                     "INSERT INTO note (id, text) VALUES (next_id('note'), 'a')",
@@ -101,7 +73,11 @@ async fn what_a_session_refuses_it_names_with_what_to_use_instead_and_goes_on() 
             }
             s.commit().await?;
             let count = Note::query().count(&db).await?;
-            assert_eq!(count, REFUSED.len() as u64, "{mode:?}, {isolation:?}");
+            assert_eq!(
+                count,
+                (REFUSED.len() + REFUSED_TOO.len()) as u64,
+                "{mode:?}, {isolation:?}"
+            );
             // Nor had it any effect where the session was merged.
             let mut ctx = db.context();
             ctx.add(note("saved as before"));
