@@ -8,6 +8,9 @@
 //! | scans, streams, large values | a thread of the library | they would delay other tasks |
 //! | saves | whoever leads the slot: a task, or the writer's thread when a commit waits for the disk | combined, see `engine/writer.rs` |
 //! | raw queries in `db.write` | sqlx's worker thread of the one connection for exclusive transactions | sqlx's design |
+//! | typed statements of a session | as reads and saves, on the session's private connection | it waits for nobody |
+//! | raw queries of a session | sqlx's worker thread of that connection | sqlx's design |
+//! | the merge of a session | whoever leads the slot, as a save; a thread if it is long | it is a unit like a save |
 //! | checkpoints | a thread of their own | they wait for the disk |
 //!
 //! A statement on a task never waits for a lock: the busy timeout of those connections is zero, and what meets

@@ -134,7 +134,7 @@ impl Session {
         matches!(self.way, Way::Exclusive(_))
     }
 
-    /// The how manieth run of the closure this is, counted from 1: `db.concurrent` runs it again after a conflict.
+    /// Which run of the closure this is, counted from 1: `db.concurrent` runs it again after a conflict.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
