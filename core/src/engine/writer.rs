@@ -59,7 +59,7 @@ pub(in crate::engine) struct Writer {
     watch: Arc<Watch>,
     /// What statements read and write, for sessions.
     accesses: Accesses,
-    /// What the units of the open transaction changed; nothing if no session was open when it began.
+    /// What the units of the open transaction changed; nothing if there never was a session when it began.
     changes: Option<Changes>,
     /// The schema's version when the stamped tables were last looked up.
     schema: Option<i64>,
@@ -285,7 +285,7 @@ impl Writer {
         looked.map(|()| true)
     }
 
-    /// While sessions are open it is noted what is changed.
+    /// Once there was a session, it is noted what is changed.
     fn look_for_sessions(&mut self, core: &Core) -> Result<()> {
         self.changes = core.history.is_wanted().then(Changes::default);
         if self.changes.is_some() {
