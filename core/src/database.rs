@@ -13,14 +13,14 @@ use std::{
 use crate::{
     context::{Context, SaveToken, SavedAt},
     engine::{
-        Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Isolation, Session, SessionGuard,
-        Transaction, TransactionGuard,
+        Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Isolation, ReadSnapshot, Session,
+        SessionGuard, Transaction, TransactionGuard,
     },
     entity::{CommitSeq, EntityTypes, TableDef},
     error::Result,
     observe::{Holder, Statistics},
     schema,
-    sql::{Executor, Read, Rows},
+    sql::{Executor, Read, ReadTogether, Rows, Write, WriteExecutor, Written},
 };
 
 /// One SQLite file, open for reading and writing from as many tasks as you like; a cheap clone.
@@ -183,6 +183,56 @@ impl Database {
             time: record.saved_at,
             commit_seq: record.commit_seq.map(CommitSeq),
         }))
+    }
+
+    /// Runs `body` on one state of the database, that of this call: its queries agree with each other, whatever is
+    /// committed meanwhile.
+    ///
+    /// The snapshot only reads, and nobody waits for it. It has one of the read connections, and while it is open the
+    /// log cannot start anew: keep it short. The error of `body` is returned as it is.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(table = "orders")]
+    /// # struct Order { #[entity(id)] id: i64, item: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// let (count, orders) = db
+    ///     .read(async |snapshot| {
+    ///         let count = Order::query().count(&mut *snapshot).await?;
+    ///         let mut ctx = db.context();
+    ///         ctx.add(Order { id: 0, item: "tea".into() });
+    ///         ctx.save_changes().await?; // not in the snapshot
+    ///         Ok((count, Order::query().all(&mut *snapshot).await?))
+    ///     })
+    ///     .await?;
+    /// assert_eq!((count, orders.len()), (0, 0));
+    /// assert_eq!(Order::query().count(&db).await?, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The body's error; `PoolTimeout` when no read connection became free; what a read can meet.
+    ///
+    /// # Panics
+    ///
+    /// When `body` does; the connection is given back.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, the snapshot ends. A query of it that is dropped while it runs on a thread ends it too, and
+    /// those after it fail with `TransactionEnded`.
+    #[track_caller]
+    pub fn read<T>(
+        &self,
+        body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
+    ) -> impl Future<Output = Result<T>> {
+        self.engine.read_snapshot(Location::caller(), body)
     }
 
     /// Runs `body` in an exclusive write transaction: committed when it returns `Ok`, rolled back otherwise.
@@ -446,10 +496,20 @@ fn stamped(tables: &[&'static TableDef]) -> Vec<(&'static str, &'static str)> {
 
 impl<'c> Executor<'c> for &'c Database {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
-        self.engine.read(read).await
+        Executor::read(&self.engine, read).await
+    }
+
+    async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
+        self.engine.read_together(reads).await
     }
 
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
         self.engine.stream(read)
+    }
+}
+
+impl<'c> WriteExecutor<'c> for &'c Database {
+    async fn write(self, write: Write) -> Result<Written> {
+        WriteExecutor::write(&self.engine, write).await
     }
 }

@@ -6,6 +6,8 @@
 //! |---|---|---|
 //! | reads by key, small limits | the task that asks, on a pooled read connection, under a budget | a switch of threads costs more than the read |
 //! | scans, streams, large values | a thread of the library | they would delay other tasks |
+//! | several reads together, and those of a snapshot | as reads, in a read transaction | |
+//! | set-based writes | the writer's thread | any number of rows may be many |
 //! | saves | whoever leads the slot: a task, or the writer's thread when a commit waits for the disk | combined, see `engine/writer.rs` |
 //! | raw queries in `db.write` | sqlx's worker thread of the one connection for exclusive transactions | sqlx's design |
 //! | typed statements of a session | as reads and saves, on the session's private connection | it waits for nobody |
@@ -42,7 +44,9 @@ mod open;
 mod options;
 mod pace;
 mod pool;
+mod read_snapshot;
 mod reader;
+mod reads;
 mod recording;
 mod replay;
 mod rerun;
@@ -67,6 +71,7 @@ pub use self::{
     checkpoint::Checkpoint,
     isolation::Isolation,
     options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
+    read_snapshot::ReadSnapshot,
     session::{ConcurrentOptions, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
 };
@@ -102,7 +107,7 @@ use self::{
 use crate::{
     error::{Error, ErrorKind, Result},
     observe::{Holder, Statistics},
-    sql::{Batch, Executor, Read, Rows},
+    sql::{Batch, Executor, Read, ReadTogether, Rows, Write, WriteExecutor, Written},
 };
 
 /// What a layer above hangs on an engine, to find it again on its transactions.
@@ -196,6 +201,17 @@ impl Engine {
                 Err(error)
             }
         }
+    }
+
+    /// Runs `body` on one snapshot.
+    pub(crate) async fn read_snapshot<T>(
+        &self,
+        at: &'static Location<'static>,
+        body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
+    ) -> Result<T> {
+        let label = Label::at("db.read", at);
+        let mut snapshot = ReadSnapshot::begin(Arc::clone(&self.core), label).await?;
+        body(&mut snapshot).await
     }
 
     /// Begins a session.
@@ -411,8 +427,19 @@ impl<'c> Executor<'c> for &'c Engine {
         reader::read(&self.core, read).await
     }
 
+    async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
+        reader::read_together(&self.core, reads).await
+    }
+
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
         reader::stream(&self.core, read)
+    }
+}
+
+impl<'c> WriteExecutor<'c> for &'c Engine {
+    async fn write(self, write: Write) -> Result<Written> {
+        let receipt = self.submit(write.batch).outcome().await.into_receipt()?;
+        Ok(Written { receipt })
     }
 }
 

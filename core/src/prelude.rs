@@ -3,7 +3,10 @@
 pub use crate::{
     context::{Context, EntityState, Graph, Interceptor, SaveToken, Saved, Tracked, Winner},
     database::Database,
-    engine::{Bytes, ConcurrentOptions, Execution, Isolation, Session, Synchronous, Transaction},
+    engine::{
+        Bytes, ConcurrentOptions, Execution, Isolation, ReadSnapshot, Session, Synchronous,
+        Transaction,
+    },
     entity::{CommitSeq, Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{Error, ErrorKind},
 };

@@ -13,11 +13,11 @@ mod predicate;
 mod render;
 mod select;
 mod term;
+mod write;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 
-pub use self::executor::{Cost, Executor, Read, Rows};
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
     identifier::{Identifier, Quoted},
@@ -25,6 +25,10 @@ pub(crate) use self::{
     predicate::{Comparison, Pattern, Predicate},
     select::{ColumnList, Direction, OrderTerm, Select},
     term::Term,
+};
+pub use self::{
+    executor::{Cost, Executor, Read, ReadTogether, Reads, Rows},
+    write::{Write, WriteExecutor, Written},
 };
 
 use std::{fmt, sync::Arc};

@@ -454,5 +454,5 @@ async fn half_read_streams_pin_nothing_once_they_are_dropped() {
 
 async fn read_one(db: &Database) {
     use anabranch::sql::Executor;
-    db.read(ask("SELECT 1")).await.unwrap();
+    Executor::read(db, ask("SELECT 1")).await.unwrap();
 }

@@ -328,7 +328,7 @@ async fn a_forgotten_argument_is_an_error() {
     let db = shop(Mode::Inline).await;
     for args in [Vec::new(), vec![Value::Integer(1); 3]] {
         let read = ask_with("SELECT ?1 + ?2", args.clone());
-        let error = db.read(read).await.unwrap_err();
+        let error = Executor::read(&db, read).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Statement);
         assert!(error.to_string().contains("takes 2 arguments"), "{error}");
         let mut tx = db.begin().await.unwrap();
@@ -340,18 +340,17 @@ async fn a_forgotten_argument_is_an_error() {
 #[tokio::test]
 async fn a_reader_cannot_write() {
     let db = shop(Mode::Inline).await;
-    let error = db
-        .read(ask("DELETE FROM item RETURNING id"))
+    let error = Executor::read(&db, ask("DELETE FROM item RETURNING id"))
         .await
         .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ReadOnly);
+    assert_eq!(error.kind(), ErrorKind::Refused);
     let error = db
         .stream(ask("DELETE FROM item RETURNING id"))
         .next()
         .await
         .unwrap()
         .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ReadOnly);
+    assert_eq!(error.kind(), ErrorKind::Refused);
     assert_eq!(Item::query().count(&db).await.unwrap(), 2);
 }
 
@@ -377,7 +376,7 @@ async fn a_panic_while_decoding_harms_no_connection() {
             entity: None,
             decode: panics,
         };
-        let error = db.read(read()).await.unwrap_err();
+        let error = Executor::read(&db, read()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Interrupted);
         let error = db.stream(read()).next().await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Interrupted);
@@ -387,10 +386,13 @@ async fn a_panic_while_decoding_harms_no_connection() {
         };
         let task = tokio::spawn({
             let db = db.clone();
-            async move { db.read(inline).await }
+            async move { Executor::read(&db, inline).await }
         });
         assert!(task.await.unwrap_err().is_panic());
-        assert_eq!(db.read(ask("SELECT 1")).await.unwrap(), [Value::Integer(1)]);
+        assert_eq!(
+            Executor::read(&db, ask("SELECT 1")).await.unwrap(),
+            [Value::Integer(1)]
+        );
     }
 }
 

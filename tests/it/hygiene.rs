@@ -5,7 +5,7 @@ use anabranch::{
     entity::{Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{ErrorKind, Result},
     prelude::Database,
-    sql::Executor as _,
+    sql::Executor,
 };
 use anabranch_tests::{Mode, ask, execute};
 use uuid::Uuid;
@@ -526,7 +526,9 @@ async fn a_mistyped_column_in_double_quotes_is_an_error() -> Result<()> {
             .unwrap_err();
         assert!(raw.to_string().contains("nosuch"), "{raw}");
     }
-    let read = (&db).read(ask("SELECT \"nosuch\"")).await.unwrap_err();
+    let read = Executor::read(&db, ask("SELECT \"nosuch\""))
+        .await
+        .unwrap_err();
     assert!(read.to_string().contains("nosuch"), "{read}");
     Ok(())
 }

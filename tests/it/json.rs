@@ -242,7 +242,7 @@ async fn an_index_on_the_expression_serves_a_path() {
 
 /// The first step of a statement's plan.
 async fn plan(db: &Database, text: &str, args: Vec<Stored>) -> String {
-    use anabranch::sql::Executor as _;
+    use anabranch::sql::Executor;
     // `ask` reads the first value of a row; the step's text is the fourth.
     let mut read = anabranch_tests::ask_with(&format!("EXPLAIN QUERY PLAN {text}"), args);
     read.decode = |row| {
@@ -250,7 +250,7 @@ async fn plan(db: &Database, text: &str, args: Vec<Stored>) -> String {
             .to_value()
             .map_err(|_| unreachable!("a plan is UTF-8"))
     };
-    match db.read(read).await.unwrap().swap_remove(0) {
+    match Executor::read(db, read).await.unwrap().swap_remove(0) {
         Stored::Text(step) => step,
         other => panic!("{other:?}"),
     }

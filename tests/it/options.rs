@@ -101,7 +101,9 @@ async fn every_connection_has_the_pragmas_that_were_chosen() {
             text: "look".to_owned(),
         });
         ctx.save_changes().await.unwrap();
-        let seen = db.read(ask("SELECT pragmas FROM seen")).await.unwrap();
+        let seen = Executor::read(&db, ask("SELECT pragmas FROM seen"))
+            .await
+            .unwrap();
         assert_eq!(seen, [expected(mode, false)], "{mode:?}: a save");
     }
 }
@@ -109,7 +111,9 @@ async fn every_connection_has_the_pragmas_that_were_chosen() {
 #[tokio::test]
 async fn the_defaults_are_those_of_the_documentation() {
     let db = Database::temporary().await.unwrap();
-    let found = db.read(ask(&format!("SELECT {PRAGMAS}"))).await.unwrap();
+    let found = Executor::read(&db, ask(&format!("SELECT {PRAGMAS}")))
+        .await
+        .unwrap();
     let limit = 64 * 1024 * 1024;
     assert_eq!(
         found,
@@ -127,7 +131,7 @@ async fn memory_is_mapped_only_if_that_is_asked_for() {
         ),
     ] {
         let db = builder.open_temporary().await.unwrap();
-        let found = db.read(ask("PRAGMA mmap_size")).await.unwrap();
+        let found = Executor::read(&db, ask("PRAGMA mmap_size")).await.unwrap();
         assert_eq!(found, [Value::Integer(expected)]);
         let mut tx = db.begin().await.unwrap();
         let found = tx.read(ask("PRAGMA mmap_size")).await.unwrap();
@@ -143,7 +147,12 @@ async fn synchronous_off_is_off_everywhere() {
         .await
         .unwrap();
     let off = [Value::Integer(0)];
-    assert_eq!(db.read(ask("PRAGMA synchronous")).await.unwrap(), off);
+    assert_eq!(
+        Executor::read(&db, ask("PRAGMA synchronous"))
+            .await
+            .unwrap(),
+        off
+    );
     let mut tx = db.begin().await.unwrap();
     assert_eq!(tx.read(ask("PRAGMA synchronous")).await.unwrap(), off);
 }

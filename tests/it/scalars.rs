@@ -63,7 +63,9 @@ async fn decimals_are_ordered_compared_and_summed_in_sql() {
     assert_eq!(prices(&db, some).await, ["0.20", "9.00"]);
     let between = Item::query().filter(Item::PRICE.between(Decimal::ZERO, Decimal::ONE));
     assert_eq!(prices(&db, between).await, ["0.10", "0.20"]);
-    let sum = db.read(ask("SELECT sum(price) FROM items")).await.unwrap();
+    let sum = Executor::read(&db, ask("SELECT sum(price) FROM items"))
+        .await
+        .unwrap();
     assert_eq!(sum, [Value::Integer(1580)], "in hundredths");
 }
 
@@ -74,8 +76,7 @@ async fn a_sum_of_decimals_beyond_64_bits_is_an_error() {
         ..item("0")
     }))
     .await;
-    let error = db
-        .read(ask("SELECT sum(price) FROM items"))
+    let error = Executor::read(&db, ask("SELECT sum(price) FROM items"))
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Statement);
@@ -216,7 +217,7 @@ async fn equal_instants_are_equal_text_through_whichever_crate() {
     let db = calendar().await;
     let stored = ask("SELECT DISTINCT at FROM events");
     let expected = Value::Text("2024-01-01 12:00:00.500000000".to_owned());
-    assert_eq!(db.read(stored).await.unwrap(), [expected]);
+    assert_eq!(Executor::read(&db, stored).await.unwrap(), [expected]);
     for read in WithOffset::query().all(&db).await.unwrap() {
         assert_eq!(read.at, of_chrono(), "the same instant");
     }
@@ -266,7 +267,10 @@ async fn instants_compare_with_those_that_sqlite_made() {
         [3, 1, 2]
     );
     let later = ask("SELECT count(*) FROM events WHERE at > datetime('now', '-1 hour')");
-    assert_eq!(db.read(later).await.unwrap(), [Value::Integer(3)]);
+    assert_eq!(
+        Executor::read(&db, later).await.unwrap(),
+        [Value::Integer(3)]
+    );
 }
 
 #[derive(Debug, Clone, PartialEq, Entity)]

@@ -7,9 +7,11 @@ mod drops;
 mod keys;
 mod life;
 mod own_values;
+mod reads_together;
 mod refused;
 mod rows;
 mod savepoints;
+mod set_writes;
 mod streams;
 mod told;
 mod validation;
@@ -58,6 +60,13 @@ async fn number(executor: impl SqliteExecutor<'_>, sql: &'static str) -> Result<
 /// Reads one text by a raw statement.
 async fn text(executor: impl SqliteExecutor<'_>, sql: &'static str) -> Result<String> {
     Ok(sqlx::query_scalar(sql).fetch_one(executor).await?)
+}
+
+/// Commits in another task, whatever the present one is in.
+async fn elsewhere(db: &Database, sql: &'static str) {
+    let db = db.clone();
+    let task = tokio::spawn(async move { anabranch_tests::execute(&db, sql).await });
+    task.await.unwrap();
 }
 
 /// What plain SQLite finds in the file, beside the library.

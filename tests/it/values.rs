@@ -287,7 +287,7 @@ async fn empty_text_and_empty_bytes_are_not_null() {
     let none = parcel("none");
     assert_eq!(reread(&db, none.clone()).await, none);
     let classes = "SELECT group_concat(typeof(note) || ' ' || typeof(bytes), ', ') FROM parcels";
-    let classes = db.read(ask(classes)).await.unwrap();
+    let classes = Executor::read(&db, ask(classes)).await.unwrap();
     assert_eq!(classes, [Value::Text("text blob, null blob".to_owned())]);
     let found = Parcel::query()
         .filter(Parcel::NOTE.eq(""))
@@ -312,7 +312,10 @@ async fn nul_is_kept_in_bytes_and_in_json() {
         ..parcel("nul")
     };
     assert_eq!(reread(&db, written.clone()).await, written);
-    let nul = db.read(ask("SELECT instr(CAST(data AS BLOB), x'00') FROM parcels"));
+    let nul = Executor::read(
+        &db,
+        ask("SELECT instr(CAST(data AS BLOB), x'00') FROM parcels"),
+    );
     assert_eq!(nul.await.unwrap(), [Value::Integer(0)]);
 }
 
@@ -603,7 +606,9 @@ async fn a_number_that_is_no_f32_is_read_as_the_nearest_and_left_as_it_is() {
     assert_eq!(ctx[row].single, 0.1);
     ctx[row].long = 12;
     assert_eq!(ctx.save_changes().await.unwrap().updated, 1);
-    let stored = db.read(ask("SELECT single FROM loose")).await.unwrap();
+    let stored = Executor::read(&db, ask("SELECT single FROM loose"))
+        .await
+        .unwrap();
     assert_eq!(stored, [Value::Real(0.1)]);
     db.close().await.unwrap();
 }

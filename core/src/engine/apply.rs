@@ -28,14 +28,17 @@ pub(in crate::engine) enum Keys<'a> {
 const MOST_INLINE_STEPS: usize = 64;
 const MOST_INLINE_BYTES: usize = 64 * 1024;
 
-/// Whether applying a batch takes too long for a task.
+/// Whether applying a batch takes too long for a task, or may.
 pub(in crate::engine) fn is_long(batch: &Batch) -> bool {
     let bytes = |arg: &Arg| match arg {
         Arg::Value(Value::Text(text)) => text.len(),
         Arg::Value(Value::Blob(bytes)) => bytes.len(),
         _ => 0,
     };
+    // Of any number of rows there may be millions.
+    let is_unbounded = |step: &Step| matches!(step.expect, Expect::Any { .. });
     batch.steps.len() > MOST_INLINE_STEPS
+        || batch.steps.iter().any(is_unbounded)
         || batch
             .steps
             .iter()
@@ -78,7 +81,7 @@ fn run(connection: &Connection, keys: Keys<'_>, batch: &Batch) -> Result<Receipt
     let keys = keys.of(connection, batch)?;
     // Raw SQL of the same transaction may have left something to be mended by its end.
     let was_broken = has_deferred_violations(connection);
-    let computed = run_steps(connection, batch, &keys)?;
+    let done = run_steps(connection, batch, &keys)?;
     // RELEASE would succeed, and COMMIT fail for the whole group.
     if !was_broken && has_deferred_violations(connection) {
         return Err(Refusal::Whole(Error::new(
@@ -86,11 +89,7 @@ fn run(connection: &Connection, keys: Keys<'_>, batch: &Batch) -> Result<Receipt
             "at the end of the save a reference points at no row",
         )));
     }
-    Ok(Receipt {
-        keys,
-        commit_seq: None,
-        computed,
-    })
+    Ok(Receipt { keys, ..done })
 }
 
 impl Keys<'_> {
@@ -108,29 +107,33 @@ impl Keys<'_> {
     }
 }
 
-/// Runs all steps, and gives the rows that they returned.
-fn run_steps(
-    connection: &Connection,
-    batch: &Batch,
-    keys: &[i64],
-) -> Result<Vec<(usize, Vec<Value>)>, Refusal> {
+/// Runs all steps, and gives the rows that they returned, and how many they changed where that is asked for.
+fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<Receipt, Refusal> {
     let mut mismatches = Vec::new();
-    let mut returned = Vec::new();
+    let mut done = Receipt::default();
     for (index, step) in batch.steps.iter().enumerate() {
         // Once the batch is lost, the other checked steps still tell which of their rows are lost as well.
         if !mismatches.is_empty() && matches!(step.expect, Expect::Inserted { .. }) {
             continue;
         }
+        let before = connection.total_changes();
         let ran = if step.returns {
             run_returning(connection, step, keys).map(|rows| {
                 let count = rows.len();
-                returned.extend(rows.into_iter().map(|row| (index, row)));
+                done.computed
+                    .extend(rows.into_iter().map(|row| (index, row)));
                 count
             })
         } else {
             run_step(connection, step, keys)
         };
         match (ran, &step.expect) {
+            (Ok(_), Expect::Any { .. }) => {
+                // After one that only reads SQLite still tells of the one before it.
+                let has_changed = connection.total_changes() != before;
+                let changed = if has_changed { connection.changes() } else { 0 };
+                done.changed.push((index, changed));
+            }
             (Ok(1), _) => {}
             (Ok(_), Expect::Inserted { table }) => {
                 was_inserted(connection, table)
@@ -156,13 +159,24 @@ fn run_steps(
                 }
             }
             (Err(_), _) if !mismatches.is_empty() && !connection.is_autocommit() => {}
-            (Err(error), _) => return Err(Refusal::Step { step: index, error }),
+            (Err(error), expect) => {
+                let error = named(error, expect);
+                return Err(Refusal::Step { step: index, error });
+            }
         }
     }
     if mismatches.is_empty() {
-        Ok(returned)
+        Ok(done)
     } else {
         Err(Refusal::Mismatches(mismatches))
+    }
+}
+
+/// Where SQLite names no table, the one that was to be written. For entities the context names it.
+pub(in crate::engine) fn named(error: Error, expect: &Expect) -> Error {
+    match expect {
+        Expect::Any { table: Some(table) } if error.table().is_none() => error.with_table(*table),
+        _ => error,
     }
 }
 

@@ -123,8 +123,8 @@ impl Core {
     }
 
     /// Lends a read connection, of a file that is still where it was opened.
-    pub(in crate::engine) async fn lend(&self, what: &'static str) -> Result<Lent> {
-        let lent = match self.pool.lend(Label::new(what)).await {
+    pub(in crate::engine) async fn lend(&self, label: Label) -> Result<Lent> {
+        let lent = match self.pool.lend(label).await {
             Err(_) if self.whereabouts.is_moved() => return Err(self.moved()),
             lent => lent?,
         };

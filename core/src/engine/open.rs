@@ -375,13 +375,16 @@ fn writer(
 
 fn reader(path: &Path, options: &Options) -> Result<Reader> {
     let progress = Arc::new(Progress::default());
+    let authorizer = Arc::new(Authorizer::default());
     let hooks = Hooks {
         progress: Some(Arc::clone(&progress)),
+        authorizer: Some(Arc::clone(&authorizer)),
         ..Hooks::default()
     };
     Ok(Reader {
         connection: open(path, options, Role::Reader, None, hooks)?,
         progress,
+        authorizer,
     })
 }
 

@@ -22,8 +22,9 @@ use futures_util::future::{Either, select};
 
 use crate::{
     engine::{
+        connection::execute,
         ffi::{PlainConnection, is_reading},
-        hooks::Progress,
+        hooks::{Authorizer, Progress},
         slot::Label,
         timer,
         wake::wake,
@@ -39,6 +40,30 @@ const GRACE: Duration = Duration::from_millis(10);
 pub(in crate::engine) struct Reader {
     pub(in crate::engine) connection: PlainConnection,
     pub(in crate::engine) progress: Arc<Progress>,
+    /// Judges what is read.
+    pub(in crate::engine) authorizer: Arc<Authorizer>,
+}
+
+impl Reader {
+    /// Begins a read transaction; its first statement takes the snapshot.
+    pub(in crate::engine) fn begin(&self) -> Result<()> {
+        self.authorizer.ours(|| execute(&self.connection, "BEGIN"))
+    }
+
+    /// Ends the read transaction, if one is open.
+    pub(in crate::engine) fn end(&self) {
+        if self.connection.is_autocommit() {
+            return;
+        }
+        // One that was stopped, or has used its budget, would stop this too.
+        let _run = self.progress.begin(None);
+        let ended = self
+            .authorizer
+            .ours(|| execute(&self.connection, "ROLLBACK"));
+        if let Err(error) = ended {
+            tracing::error!(%error, "a read transaction could not be ended");
+        }
+    }
 }
 
 /// What a pool lends.
@@ -46,14 +71,15 @@ pub(in crate::engine) trait Pooled: Send + std::fmt::Debug + 'static {
     /// What it is called in errors.
     const NAME: &'static str;
 
-    /// Makes sure that it holds nothing of its last user, when it comes back.
-    fn clean(&mut self);
+    /// Makes sure that it holds nothing of its last user, when it comes back; if that cannot be, it is closed.
+    fn clean(&mut self) -> bool;
 }
 
 impl Pooled for Reader {
     const NAME: &'static str = "read connection";
 
-    fn clean(&mut self) {
+    fn clean(&mut self) -> bool {
+        self.end();
         // Statements reset themselves when dropped. One that did not would pin its snapshot, and the log with it.
         if is_reading(&self.connection) {
             tracing::error!(
@@ -61,6 +87,7 @@ impl Pooled for Reader {
             );
             self.connection.flush_prepared_statement_cache();
         }
+        self.connection.is_autocommit()
     }
 }
 
@@ -195,9 +222,9 @@ impl<C: Pooled> Pool<C> {
     }
 
     /// A connection comes back.
-    fn take_back(self: &Arc<Self>, connection: C) {
+    fn take_back(self: &Arc<Self>, connection: C, is_clean: bool) {
         let mut state = self.lock();
-        if state.closed {
+        if state.closed || !is_clean {
             drop(state);
             drop(connection);
             self.forget(1);
@@ -374,7 +401,7 @@ impl<C: Pooled> Drop for Lent<C> {
         let Some(mut connection) = self.connection.take() else {
             return;
         };
-        connection.clean();
+        let is_clean = connection.clean();
         {
             let mut state = self.pool.lock();
             let number = self.number;
@@ -382,7 +409,7 @@ impl<C: Pooled> Drop for Lent<C> {
                 state.lent.swap_remove(place);
             }
         }
-        self.pool.take_back(connection);
+        self.pool.take_back(connection, is_clean);
     }
 }
 
@@ -414,6 +441,7 @@ mod tests {
         let reader = Reader {
             connection: PlainConnection::new(connection, Hooks::default()),
             progress: Arc::default(),
+            authorizer: Arc::default(),
         };
         let pool = Pool::new(vec![reader], LONG);
         pool.lock().grace = grace;

@@ -1,9 +1,9 @@
-//! Running reads: inline under a budget, or on a thread; all rows at once, or as a stream.
+//! Running reads: inline under a budget, or on a thread; all rows at once, as a stream, or several reads together.
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures_util::{StreamExt, stream};
@@ -12,15 +12,18 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     engine::{
-        connection::{PresentRow, bind},
+        connection::PresentRow,
         core::Core,
         gate::SLOW,
-        hooks::Run,
+        hooks::{Authorizer, Run},
         pool::{Lent, Reader},
+        reads::{InTransaction, each_row},
+        slot::Label,
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
-    sql::{Cost, Read, Rows},
+    sql::{Cost, Read, ReadTogether, Reads, Rows, Statement},
+    value::Row,
 };
 
 /// How often SQLite may ask, every thousand steps, before an inline read moves to a thread.
@@ -36,56 +39,211 @@ pub(in crate::engine) async fn read<T: Send + 'static>(
     core: &Arc<Core>,
     read: Read<T>,
 ) -> Result<Vec<T>> {
-    let lent = core.lend("a query").await?;
-    let inline = read.cost == Cost::Small
-        && core.runs_inline()
-        && core.gate.is_open_for(&read.statement.text);
-    if inline && let Some(items) = read_inline(core, &lent, &read)? {
+    let lent = core.lend(Label::new("a query")).await?;
+    if runs_inline(core, read.cost)
+        && let Some(items) = read_inline(core, &lent, &read)?
+    {
         return Ok(items);
     }
-    read_on_thread(core, lent, read).await
+    let work = move |reader: &Reader, _: &Run| reader.collect(&read);
+    on_thread(core, lent, work).await
+}
+
+/// What becomes of several reads, all on one snapshot.
+pub(in crate::engine) async fn read_together<T: Send + 'static>(
+    core: &Arc<Core>,
+    reads: ReadTogether<T>,
+) -> Result<T> {
+    let lent = core.lend(Label::new("a query")).await?;
+    if runs_inline(core, reads.cost)
+        && let Some(value) = snapshot_inline(core, &lent, &reads)?
+    {
+        return Ok(value);
+    }
+    let work = move |reader: &Reader, run: &Run| {
+        reader.begin()?;
+        let value = (reads.work)(&mut reader.in_transaction(Some(run)));
+        reader.end();
+        value
+    };
+    on_thread(core, lent, work).await
+}
+
+/// Whether a read of this cost may run on the present task.
+pub(in crate::engine) fn runs_inline(core: &Core, cost: Cost) -> bool {
+    cost == Cost::Small && core.runs_inline()
 }
 
 /// Runs a read on the present task; `None` if it is to run on a thread instead.
-fn read_inline<T>(core: &Core, lent: &Lent, read: &Read<T>) -> Result<Option<Vec<T>>> {
+pub(in crate::engine) fn read_inline<T>(
+    core: &Core,
+    reader: &Reader,
+    read: &Read<T>,
+) -> Result<Option<Vec<T>>> {
+    if !core.gate.is_open_for(&read.statement.text) {
+        return Ok(None);
+    }
+    inline(core, reader, |inline| {
+        let items = reader.collect(&read);
+        inline.saw(&read.statement, items.as_ref().err());
+        items
+    })
+}
+
+/// The same with several reads, in a transaction of their own.
+fn snapshot_inline<T>(core: &Core, reader: &Reader, reads: &ReadTogether<T>) -> Result<Option<T>> {
+    let _run = reader.progress.begin(None);
+    reader.begin()?;
+    let value = together_inline(core, reader, reads);
+    reader.end();
+    value
+}
+
+/// The same in the transaction that is open.
+pub(in crate::engine) fn together_inline<T>(
+    core: &Core,
+    reader: &Reader,
+    reads: &ReadTogether<T>,
+) -> Result<Option<T>> {
+    inline(core, reader, |inline| (reads.work)(inline))
+}
+
+/// Work on the present task, which moves to a thread if it takes too long or would have to wait.
+struct Inline<'a> {
+    core: &'a Core,
+    reader: &'a Reader,
+    /// The first statement, by which it is remembered whether the work is slow.
+    first: Option<Arc<str>>,
+    /// It is to start anew on a thread, whatever it makes of being stopped here.
+    moves: bool,
+}
+
+fn inline<'a, R>(
+    core: &'a Core,
+    reader: &'a Reader,
+    work: impl FnOnce(&mut Inline<'a>) -> Result<R>,
+) -> Result<Option<R>> {
+    let mut inline = Inline {
+        core,
+        reader,
+        first: None,
+        moves: false,
+    };
     core.counters.reads_inline.add(1);
     let began = Instant::now();
-    let _run = lent.progress.begin(Some(BUDGET));
-    let outcome = collect(&lent.connection, read);
-    if began.elapsed() > SLOW {
+    let _run = reader.progress.begin(Some(BUDGET));
+    let outcome = work(&mut inline);
+    if began.elapsed() > SLOW
+        && let Some(first) = &inline.first
+    {
         core.counters.slow_inline.add(1);
         let number = core.counters.reads_inline.get();
-        core.gate.was_slow(&read.statement.text, number);
+        core.gate.was_slow(first, number);
     }
-    match outcome {
-        Ok(items) => Ok(Some(items)),
-        Err(error) if error.kind() == ErrorKind::Interrupted && lent.progress.is_exhausted() => {
-            core.counters.over_budget.add(1);
-            Ok(None)
+    if inline.moves {
+        return Ok(None);
+    }
+    outcome.map(Some)
+}
+
+impl Inline<'_> {
+    /// A statement came to its end, or to an error.
+    fn saw(&mut self, statement: &Statement, error: Option<&Error>) {
+        self.first
+            .get_or_insert_with(|| Arc::clone(&statement.text));
+        match error.map(Error::kind) {
+            Some(ErrorKind::Interrupted) if self.reader.progress.is_exhausted() => {
+                self.core.counters.over_budget.add(1);
+                self.moves = true;
+            }
+            // Another process recovers the log, or closes it. A thread can wait.
+            Some(ErrorKind::Busy) => self.moves = true,
+            _ => {}
         }
-        // Another process recovers the log, or closes it. A thread can wait.
-        Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
-        Err(error) => Err(error),
     }
 }
 
-async fn read_on_thread<T: Send + 'static>(
+impl Reads for Inline<'_> {
+    fn rows(
+        &mut self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        self.moves |= self.first.is_none() && !self.core.gate.is_open_for(&statement.text);
+        if self.moves {
+            return Err(Error::new(
+                ErrorKind::Interrupted,
+                "the query starts anew on a thread",
+            ));
+        }
+        let ran = self.reader.in_transaction(None).rows(statement, each);
+        self.saw(statement, ran.as_ref().err());
+        ran
+    }
+}
+
+impl Reader {
+    /// Runs a read and makes its items.
+    pub(in crate::engine) fn collect<T>(&self, read: &Read<T>) -> Result<Vec<T>> {
+        collect(&self.connection, &self.authorizer, read)
+    }
+
+    /// The statements of the transaction that is open.
+    pub(in crate::engine) fn in_transaction<'a>(
+        &'a self,
+        run: Option<&'a Run>,
+    ) -> InTransaction<'a> {
+        InTransaction {
+            connection: &self.connection,
+            authorizer: &self.authorizer,
+            run,
+        }
+    }
+}
+
+/// Runs work on a thread, where it may wait for another process; it is stopped when whoever waits for it goes away.
+async fn on_thread<R: Send + 'static>(
     core: &Arc<Core>,
     lent: Lent,
-    read: Read<T>,
-) -> Result<Vec<T>> {
+    work: impl FnOnce(&Reader, &Run) -> Result<R> + Send + 'static,
+) -> Result<R> {
     core.counters.reads_threaded.add(1);
     let run = lent.progress.begin(None);
-    let _stop = StopOnDrop(run);
+    let _stop = StopOnDrop(run.clone());
     let (answer, answered) = oneshot::channel();
     let timeout = core.options.busy_timeout;
     core.threads.run(move || {
-        let outcome = waiting(&lent, timeout, |reader| collect(&reader.connection, &read));
+        let outcome = waiting(&lent, timeout, |reader| work(reader, &run));
         // The connection goes back before its user goes on: who reads next may take it.
         drop(lent);
         drop(answer.send(outcome));
     })?;
     answered.await.unwrap_or_else(|_| Err(lost()))
+}
+
+/// The same with a connection that its user keeps: it comes back with the answer, unless the work panicked.
+pub(in crate::engine) async fn borrowing<R: Send + 'static>(
+    core: &Arc<Core>,
+    lent: Lent,
+    work: impl FnOnce(&Reader, &Run) -> Result<R> + Send + 'static,
+) -> (Option<Lent>, Result<R>) {
+    core.counters.reads_threaded.add(1);
+    let run = lent.progress.begin(None);
+    let _stop = StopOnDrop(run.clone());
+    let (answer, answered) = oneshot::channel();
+    let timeout = core.options.busy_timeout;
+    let started = core.threads.run(move || {
+        let outcome = waiting(&lent, timeout, |reader| work(reader, &run));
+        // Not received: the connection goes back with the answer.
+        drop(answer.send((lent, outcome)));
+    });
+    if let Err(error) = started {
+        return (None, Err(error));
+    }
+    match answered.await {
+        Ok((lent, outcome)) => (Some(lent), outcome),
+        Err(_) => (None, Err(lost())),
+    }
 }
 
 /// Stops the statement when whoever waits for it goes away.
@@ -97,28 +255,30 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Runs a read on a thread, where it may wait for another process.
+/// Runs work on a thread, where it may wait for another process.
 fn waiting<T>(
     reader: &Reader,
-    timeout: std::time::Duration,
+    timeout: Duration,
     run: impl FnOnce(&Reader) -> Result<T>,
 ) -> Result<T> {
-    reader
-        .connection
-        .busy_timeout(timeout)
-        .map_err(from_rusqlite)?;
-    let outcome = run(reader);
-    reader
-        .connection
-        .busy_timeout(std::time::Duration::ZERO)
-        .map_err(from_rusqlite)?;
-    outcome
+    let patience = |timeout| {
+        let set = reader.connection.busy_timeout(timeout);
+        set.map_err(from_rusqlite)
+    };
+    patience(timeout)?;
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(reader)));
+    patience(Duration::ZERO)?;
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Runs a read and makes its items.
-pub(in crate::engine) fn collect<T>(connection: &Connection, read: &Read<T>) -> Result<Vec<T>> {
+pub(in crate::engine) fn collect<T>(
+    connection: &Connection,
+    authorizer: &Authorizer,
+    read: &Read<T>,
+) -> Result<Vec<T>> {
     let mut items = Vec::new();
-    for_each(connection, read, |item| {
+    for_each(connection, authorizer, read, |item| {
         items.push(item);
         true
     })?;
@@ -128,30 +288,19 @@ pub(in crate::engine) fn collect<T>(connection: &Connection, read: &Read<T>) -> 
 /// Runs a read and hands out each item, until `each` has enough.
 fn for_each<T>(
     connection: &Connection,
+    authorizer: &Authorizer,
     read: &Read<T>,
     mut each: impl FnMut(T) -> bool,
 ) -> Result<()> {
-    let failed = |error: rusqlite::Error| {
-        from_rusqlite(error).with_statement(read.statement.text.to_string())
-    };
-    let mut statement = connection
-        .prepare_cached(&read.statement.text)
-        .map_err(failed)?;
-    bind(&mut statement, read.statement.args.iter())
-        .map_err(|error| error.with_statement(read.statement.text.to_string()))?;
-    let mut rows = statement.raw_query();
-    while let Some(row) = rows.next().map_err(failed)? {
-        if !each((read.decode)(&PresentRow(row))?) {
-            break;
-        }
-    }
-    Ok(())
+    let decoded = |row: &PresentRow<'_, '_>, _| Ok(each((read.decode)(row)?));
+    each_row(connection, authorizer, &read.statement, decoded)
+        .map_err(|stopped| stopped.into_error(&read.statement))
 }
 
 /// The items of a read as they arrive.
 pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<T>) -> Rows<'_, T> {
     let start = async move {
-        let lent = core.lend("a stream").await?;
+        let lent = core.lend(Label::new("a stream")).await?;
         core.counters.reads_threaded.add(1);
         let stop = StopOnDrop(lent.progress.begin(None));
         let (send, receive) = mpsc::channel::<Result<Vec<T>>>(PAGES);
@@ -198,7 +347,7 @@ fn produce<T: Send>(
 ) -> Result<()> {
     let mut page = Vec::with_capacity(FIRST_PAGE);
     let mut size = FIRST_PAGE;
-    for_each(&reader.connection, read, |item| {
+    for_each(&reader.connection, &reader.authorizer, read, |item| {
         page.push(item);
         if page.len() < size {
             return true;

@@ -127,7 +127,16 @@ impl Event {
                         Arg::Value(value) => Some(value),
                         Arg::Key(_) => None,
                     });
-                    steps.len() * size_of::<Step>() + applied.given.bytes() + values(&mut args)
+                    let told = match &applied.outcome {
+                        AppliedOutcome::Applied(receipt) => &receipt.computed[..],
+                        _ => &[],
+                    };
+                    let told = told.iter().flat_map(|(_, row)| row);
+                    steps.len() * size_of::<Step>()
+                        + applied.given.bytes()
+                        + told.clone().count() * size_of::<Value>()
+                        + values(&mut args)
+                        + values(&mut told.clone())
                 }
                 Self::Savepoint(_) | Self::Release(_) | Self::Undo(_) => 0,
             };

@@ -16,7 +16,7 @@ use rusqlite::{CachedStatement, Connection};
 use crate::{
     engine::{
         access::{Accesses, StatementAccess},
-        apply::{Keys, are_deferred, as_undone},
+        apply::{Keys, are_deferred, as_undone, named},
         connection::{Bound, PresentRow, execute},
         core::Core,
         ffi::{has_deferred_violations, set_last_insert_rowid},
@@ -286,7 +286,7 @@ impl<'a> Replay<'a> {
                 return Err(step_conflict(applied, step));
             }
             Err(Refusal::Whole(error)) => error,
-            Ok(_) => conflict("a save of the session would have another result by now"),
+            Ok(receipt) => told_conflict(applied, &receipt),
         };
         if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Interrupted)
             || is_of_the_machine(error.kind())
@@ -441,6 +441,32 @@ fn step_conflict(applied: &Applied, step: usize) -> Error {
         }
         Expect::Inserted { table } => error.with_table(*table),
         Expect::Gone { probe } => error.with_key(probe.args.clone()),
+        Expect::Any { table: Some(table) } => error.with_table(*table),
+        Expect::Any { table: None } => error,
+    }
+}
+
+/// A batch of the session was applied, and would tell of something else than it did.
+fn told_conflict(applied: &Applied, receipt: &Receipt) -> Error {
+    let error = conflict(
+        "what the session wrote would have another result by now: begin a new session and do the work again",
+    );
+    let AppliedOutcome::Applied(told) = &applied.outcome else {
+        return error;
+    };
+    let differs = |step: &usize| {
+        let changed = |receipt: &Receipt| {
+            let mut changed = receipt.changed.iter();
+            changed.find(|(of, _)| of == step).copied()
+        };
+        let rows = told.computed.iter().filter(|(of, _)| of == step);
+        let rows_now = receipt.computed.iter().filter(|(of, _)| of == step);
+        changed(told) != changed(receipt) || !rows.eq(rows_now)
+    };
+    let step = (0..applied.batch.steps.len()).find(differs);
+    match step.map(|step| &applied.batch.steps[step]) {
+        Some(step) => named(error, &step.expect).with_statement(step.text.to_string()),
+        None => error,
     }
 }
 

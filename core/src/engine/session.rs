@@ -6,6 +6,7 @@ mod options;
 mod private;
 mod raw;
 mod recorded;
+mod recorded_reads;
 
 pub use self::{guard::SessionGuard, options::ConcurrentOptions};
 
@@ -14,14 +15,17 @@ use std::sync::Arc;
 use self::private::{Private, PrivateSavepoint};
 use crate::{
     engine::{
-        Attachment, Outcome, Submission,
+        Attachment, Submission,
         core::Core,
         isolation::Isolation,
         slot::Label,
         transaction::{self, Transaction},
     },
     error::{Error, ErrorKind, Result},
-    sql::{Batch, Executor, NewKey, Read, Receipt, Refusal, Rows},
+    sql::{
+        Batch, Executor, NewKey, Read, ReadTogether, Receipt, Refusal, Rows, Write, WriteExecutor,
+        Written,
+    },
 };
 
 /// A write transaction that runs beside others, on a snapshot of its own, and is validated when it commits.
@@ -235,7 +239,10 @@ impl Session {
 
     pub(in crate::engine) async fn commit(self) -> Result<Option<i64>> {
         match self.submit().await? {
-            Committing::Queued(mut submission) => number(submission.outcome().await),
+            Committing::Queued(mut submission) => {
+                let receipt = submission.outcome().await.into_receipt()?;
+                Ok(receipt.commit_seq)
+            }
             Committing::Exclusive(transaction) => transaction.commit().await,
             Committing::Nothing => Ok(None),
         }
@@ -260,18 +267,6 @@ impl Session {
     }
 }
 
-/// The commit number of a session that was committed.
-fn number(outcome: Outcome) -> Result<Option<i64>> {
-    match outcome {
-        Outcome::Committed(receipt) => Ok(receipt.commit_seq),
-        Outcome::Refused(Refusal::Whole(error) | Refusal::Step { error, .. }) => Err(error),
-        Outcome::Refused(Refusal::Mismatches(_)) | Outcome::Withdrawn => Err(Error::new(
-            ErrorKind::Interrupted,
-            "the session was taken out of the queue before it ran: nothing was written",
-        )),
-    }
-}
-
 /// Another session was put in place of this one meanwhile.
 fn exchanged() -> Error {
     Error::new(
@@ -288,6 +283,13 @@ impl<'c> Executor<'c> for &'c mut Session {
         }
     }
 
+    async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
+        match &mut self.way {
+            Way::Private(private) => private.read_together(reads).await,
+            Way::Exclusive(transaction) => transaction.read_together(reads).await,
+        }
+    }
+
     /// Reads all items first: the connection has to be free for what the application does between two of them.
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
         use futures_util::{StreamExt, TryStreamExt, stream};
@@ -295,5 +297,12 @@ impl<'c> Executor<'c> for &'c mut Session {
             .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
             .try_flatten()
             .boxed()
+    }
+}
+
+impl<'c> WriteExecutor<'c> for &'c mut Session {
+    async fn write(self, write: Write) -> Result<Written> {
+        let receipt = self.apply(write.batch).await.map_err(Refusal::into_error)?;
+        Ok(Written { receipt })
     }
 }

@@ -238,15 +238,17 @@ impl Place {
 impl Pooled for Place {
     const NAME: &'static str = "place for a session";
 
-    fn clean(&mut self) {
+    fn clean(&mut self) -> bool {
         let Some(connection) = &mut self.0 else {
-            return;
+            return true;
         };
         let is_ended = connection.view().is_ok_and(Connection::is_autocommit);
         if !is_ended {
             // It may have a transaction open, or its worker is lost.
             self.0 = None;
         }
+        // The place stays: its next user makes another connection.
+        true
     }
 }
 

@@ -55,6 +55,20 @@ pub(crate) enum Outcome {
     Withdrawn,
 }
 
+impl Outcome {
+    /// The receipt, for who has no entities to name in an error.
+    pub(crate) fn into_receipt(self) -> Result<Receipt, Error> {
+        match self {
+            Self::Committed(receipt) => Ok(receipt),
+            Self::Refused(refusal) => Err(refusal.into_error()),
+            Self::Withdrawn => Err(Error::new(
+                ErrorKind::Interrupted,
+                "it was taken out of the queue before it ran: nothing was written",
+            )),
+        }
+    }
+}
+
 impl Submission {
     pub(in crate::engine) fn new(core: Arc<Core>, batch: Batch) -> Self {
         Self {
@@ -109,7 +123,9 @@ impl Submission {
     fn completed(&mut self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Committed(receipt)
-                if receipt.keys.is_empty() && receipt.computed.is_empty() =>
+                if receipt.keys.is_empty()
+                    && receipt.computed.is_empty()
+                    && receipt.changed.is_empty() =>
             {
                 Outcome::Committed(Receipt {
                     commit_seq: receipt.commit_seq,

@@ -34,13 +34,17 @@ use crate::{
         hooks::Mark,
         key::next_key,
         reader,
+        reads::InTransaction,
         slot::Label,
         sqlite_error::from_rusqlite,
         unit::{apply_once, in_savepoint, number},
         writer::commit,
     },
     error::{Error, ErrorKind, Result},
-    sql::{Batch, Cost, Executor, NewKey, Read, Receipt, Refusal, Rows},
+    sql::{
+        Batch, Cost, Executor, NewKey, Read, ReadTogether, Receipt, Refusal, Rows, Write,
+        WriteExecutor, Written,
+    },
 };
 
 /// An exclusive write transaction: nobody else writes the file while it is open.
@@ -345,6 +349,24 @@ impl Transaction {
         self.exchange.with(work).await
     }
 
+    /// Runs what only reads: on this task if it costs little, else on a thread.
+    async fn reading<R: Send + 'static>(
+        &mut self,
+        cost: Cost,
+        work: impl FnOnce(&Connection) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let read = if cost == Cost::Small {
+            self.with(work).await?
+        } else {
+            self.ready().await?;
+            self.exchange.on_thread(work).await?
+        };
+        if read.is_err() {
+            self.notice_end();
+        }
+        read
+    }
+
     /// Looks whether a statement ended the transaction.
     fn notice_end(&mut self) {
         self.exchange.notice_end();
@@ -375,18 +397,23 @@ fn in_savepoint_of_ours(
 
 impl<'c> Executor<'c> for &'c mut Transaction {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
-        let is_small = read.cost == Cost::Small;
-        let collect = move |connection: &Connection| reader::collect(connection, &read);
-        let items = if is_small {
-            self.with(collect).await?
-        } else {
-            self.ready().await?;
-            self.exchange.on_thread(collect).await?
-        };
-        if items.is_err() {
-            self.notice_end();
-        }
-        items
+        let authorizer = Arc::clone(self.exchange.authorizer());
+        self.reading(read.cost, move |connection| {
+            reader::collect(connection, &authorizer, &read)
+        })
+        .await
+    }
+
+    async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
+        let authorizer = Arc::clone(self.exchange.authorizer());
+        self.reading(reads.cost, move |connection| {
+            (reads.work)(&mut InTransaction {
+                connection,
+                authorizer: &authorizer,
+                run: None,
+            })
+        })
+        .await
     }
 
     /// Reads all items first: the connection has to be free for what the application does between two of them.
@@ -396,5 +423,15 @@ impl<'c> Executor<'c> for &'c mut Transaction {
             .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
             .try_flatten()
             .boxed()
+    }
+}
+
+impl<'c> WriteExecutor<'c> for &'c mut Transaction {
+    async fn write(self, write: Write) -> Result<Written> {
+        let receipt = self
+            .apply(&write.batch)
+            .await
+            .map_err(Refusal::into_error)?;
+        Ok(Written { receipt })
     }
 }

@@ -32,7 +32,7 @@ fn receipt(batch: &Batch) -> Receipt {
     Receipt {
         keys: (101..).take(batch.keys.len()).collect(),
         commit_seq: Some(7),
-        computed: Vec::new(),
+        ..Receipt::default()
     }
 }
 
@@ -48,7 +48,7 @@ fn show(batch: &Batch) -> String {
         let one = match step.expect {
             Expect::OneRow { .. } => " -> one row",
             Expect::Gone { .. } => " -> gone",
-            Expect::Inserted { .. } => "",
+            Expect::Inserted { .. } | Expect::Any { .. } => "",
         };
         writeln!(text, "{} [{}]{one}", step.text, args.join(", ")).unwrap();
     }

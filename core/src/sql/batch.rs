@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{error::Error, sql::Statement, value::Value};
+use crate::{
+    error::{Error, ErrorKind},
+    sql::Statement,
+    value::Value,
+};
 
 /// The statements of one save, to be applied together or not at all.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +41,7 @@ pub(crate) struct Step {
     pub args: Vec<Arg>,
     /// What has to come of it.
     pub expect: Expect,
-    /// Whether it returns the row that it changed, as RETURNING says.
+    /// Whether it returns the rows that it changed, as RETURNING says, or those that it selects.
     pub returns: bool,
 }
 
@@ -73,6 +77,11 @@ pub(crate) enum Expect {
         /// Selects the row in question, all columns.
         probe: Statement,
     },
+    /// Any number of rows is changed, or none; who asked is told how many.
+    Any {
+        /// The table, if it is known.
+        table: Option<&'static str>,
+    },
 }
 
 /// What the writer did with a [`Batch`], told only after its COMMIT.
@@ -84,6 +93,8 @@ pub(crate) struct Receipt {
     pub commit_seq: Option<i64>,
     /// The rows that steps returned, each with its position in [`Batch::steps`], in order.
     pub computed: Vec<(usize, Vec<Value>)>,
+    /// How many rows each step changed of which [`Expect::Any`] is expected, with its position in [`Batch::steps`].
+    pub changed: Vec<(usize, u64)>,
 }
 
 /// A step that did not change exactly one row.
@@ -109,6 +120,19 @@ pub(crate) enum Refusal {
     },
     /// The batch as a whole failed: at its end, at COMMIT, or before it began.
     Whole(Error),
+}
+
+impl Refusal {
+    /// The error of who has no entities to name.
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::Whole(error) | Self::Step { error, .. } => error,
+            Self::Mismatches(_) => Error::new(
+                ErrorKind::Conflict,
+                "a row that was to be written is another by now: nothing was written",
+            ),
+        }
+    }
 }
 
 impl From<Error> for Refusal {

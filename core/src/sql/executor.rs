@@ -39,7 +39,41 @@ impl<T> fmt::Debug for Read<T> {
 /// The items of a read as they arrive. Dropping it half-read stops the statement and frees its connection.
 pub type Rows<'a, T> = BoxStream<'a, Result<T>>;
 
-/// Where a query can run: `&Database` (a read connection) or `&mut *tx` (inside a transaction).
+/// Runs statements one after the other, all on the same state of the database.
+pub trait Reads {
+    /// Runs a statement that only reads, and hands each row to `each`.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Refused` for a text that is not one statement, or does more than read; what SQLite says of it otherwise,
+    /// and what `each` says of a row.
+    fn rows(
+        &mut self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// Work that reads more than once: the later statements depend on what the earlier ones found.
+pub struct ReadTogether<T> {
+    /// How much all of it may cost.
+    pub cost: Cost,
+    /// It may be run again from its start: work that outgrows its budget starts anew on a thread.
+    pub work: Box<dyn Fn(&mut dyn Reads) -> Result<T> + Send>,
+}
+
+impl<T> fmt::Debug for ReadTogether<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadTogether")
+            .field("cost", &self.cost)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a query can run: `&Database` (a read connection), `&mut *snapshot` (one state of the database), `&mut *tx`
+/// (inside a transaction), or `&mut *s` (inside a session).
+///
+/// Each of its statements has to be a single one that only reads; others are refused before they run.
 #[diagnostic::on_unimplemented(
     message = "a query cannot run on `{Self}`",
     label = "no place for a query to run",
@@ -48,6 +82,12 @@ pub type Rows<'a, T> = BoxStream<'a, Result<T>>;
 pub trait Executor<'c>: Send + Sized {
     /// All items of a read.
     fn read<T: Send + 'static>(self, read: Read<T>) -> impl Future<Output = Result<Vec<T>>> + Send;
+
+    /// Runs several reads that see one state of the database.
+    fn read_together<T: Send + 'static>(
+        self,
+        reads: ReadTogether<T>,
+    ) -> impl Future<Output = Result<T>> + Send;
 
     /// The items one after the other, without keeping them all in memory.
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T>;

@@ -10,7 +10,7 @@ use rusqlite::{
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    sql::{Cost, Executor, Read, Rows, Statement},
+    sql::{Cost, Executor, Read, ReadTogether, Reads, Rows, Statement},
     value::{Row, Value, ValueRef},
 };
 
@@ -73,17 +73,39 @@ impl Memory {
     }
 
     fn items<T>(&self, read: &Read<T>) -> Result<Vec<T>> {
-        self.reads
-            .lock()
-            .unwrap()
-            .push((read.statement.to_string(), read.cost));
-        let rows = self.run(&read.statement).map_err(|error| {
-            Error::new(ErrorKind::Statement, error.to_string())
-                .with_statement(read.statement.to_string())
+        let mut items = Vec::new();
+        self.each(&read.statement, read.cost, &mut |row| {
+            items.push((read.decode)(row)?);
+            Ok(())
         })?;
-        rows.into_iter()
-            .map(|row| (read.decode)(&Values(row)))
-            .collect()
+        Ok(items)
+    }
+
+    fn each(
+        &self,
+        statement: &Statement,
+        cost: Cost,
+        each: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        (self.reads.lock().unwrap()).push((statement.to_string(), cost));
+        let rows = self.run(statement).map_err(|error| {
+            Error::new(ErrorKind::Statement, error.to_string())
+                .with_statement(statement.to_string())
+        })?;
+        rows.into_iter().try_for_each(|row| each(&Values(row)))
+    }
+}
+
+/// Several reads; nobody else has the connection.
+struct Together<'a>(&'a Memory, Cost);
+
+impl Reads for Together<'_> {
+    fn rows(
+        &mut self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        self.0.each(statement, self.1, each)
     }
 }
 
@@ -100,6 +122,13 @@ fn owned(value: SqliteRef<'_>) -> Value {
 impl<'c> Executor<'c> for &'c Memory {
     fn read<T: Send + 'static>(self, read: Read<T>) -> impl Future<Output = Result<Vec<T>>> + Send {
         std::future::ready(self.items(&read))
+    }
+
+    fn read_together<T: Send + 'static>(
+        self,
+        reads: ReadTogether<T>,
+    ) -> impl Future<Output = Result<T>> + Send {
+        std::future::ready((reads.work)(&mut Together(self, reads.cost)))
     }
 
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {

@@ -108,6 +108,11 @@ impl Progress {
 }
 
 impl Run {
+    /// Whether this run, or a later one of its connection, was stopped.
+    pub(in crate::engine) fn is_stopped(&self) -> bool {
+        self.progress.stopped.load(Ordering::Relaxed) >= self.number
+    }
+
     /// Stops this run, if it is still the present one of its connection.
     pub(in crate::engine) fn stop(&self) {
         self.progress

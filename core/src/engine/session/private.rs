@@ -5,6 +5,7 @@
 //! replayed.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,7 +16,7 @@ use crate::{
     engine::{
         Attachment, Submission,
         apply::{Keys, as_undone, is_long},
-        connection::{PresentRow, bind, execute},
+        connection::execute,
         core::Core,
         exchange::{Exchange, half_done},
         ffi::{
@@ -25,9 +26,9 @@ use crate::{
         },
         isolation::Isolation,
         nested,
-        recording::{Applied, AppliedOutcome, Event, Given, Query, Recording},
-        seen::{Effect, End, Observer, Seen, failure},
-        session::lent::LentSession,
+        recording::{Applied, AppliedOutcome, Event, Given, Recording},
+        seen::{Effect, End},
+        session::{lent::LentSession, recorded_reads::RecordedReads},
         sessions::Instruments,
         slot::Label,
         sqlite_error::from_rusqlite,
@@ -35,7 +36,7 @@ use crate::{
         unit::{apply_once, in_savepoint},
     },
     error::{Error, ErrorKind, Result},
-    sql::{Batch, Cost, NewKey, Read, Receipt, Refusal},
+    sql::{Batch, Cost, NewKey, Read, ReadTogether, Reads, Receipt, Refusal},
 };
 
 /// See the module's page.
@@ -137,35 +138,70 @@ impl Private {
     }
 
     pub(super) async fn read<T: Send + 'static>(&mut self, read: Read<T>) -> Result<Vec<T>> {
+        let Read {
+            statement,
+            cost,
+            entity,
+            decode,
+        } = read;
+        self.reading(cost, move |reads| {
+            let mut items = Vec::new();
+            reads.entity = entity;
+            reads.rows(&statement, &mut |row| {
+                items.push(decode(row)?);
+                Ok(())
+            })?;
+            Ok(items)
+        })
+        .await
+    }
+
+    pub(super) async fn read_together<T: Send + 'static>(
+        &mut self,
+        reads: ReadTogether<T>,
+    ) -> Result<T> {
+        let ReadTogether { cost, work } = reads;
+        self.reading(cost, move |reads| work(reads)).await
+    }
+
+    /// Runs what only reads, and notes each statement with what was seen of it.
+    async fn reading<R: Send + 'static>(
+        &mut self,
+        cost: Cost,
+        work: impl FnOnce(&mut RecordedReads<'_>) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
         self.go_on().await?;
         let instruments = Arc::clone(&self.log.instruments);
-        let is_small = read.cost == Cost::Small;
-        let collect = move |connection: &Connection| {
+        let read = move |connection: &Connection| {
             let began = Instant::now();
-            instruments.record();
-            let (items, seen) = instruments.authorizer.ours(|| collect(connection, &read));
-            let query = Query {
-                text: read.statement.text,
-                args: read.statement.args,
-                given: instruments.given(),
-                reads_only: true,
-                is_raw: false,
-                seen,
-                entity: read.entity,
+            let mut reads = RecordedReads {
+                connection,
+                instruments: &instruments,
+                entity: None,
+                queries: Vec::new(),
             };
-            (items, query, began.elapsed(), cache_used(connection))
+            // What was seen before a panic was seen.
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut reads)));
+            let queries = reads.queries;
+            (outcome, queries, began.elapsed(), cache_used(connection))
         };
-        let (items, query, cost, used) = if is_small {
-            self.exchange.with(collect).await?
+        let (outcome, queries, cost, used) = if cost == Cost::Small {
+            self.exchange.with(read).await?
         } else {
             self.exchange.ready().await?;
-            self.exchange.on_thread(collect).await?
+            self.exchange.on_thread(read).await?
         };
-        if items.is_err() {
+        if !matches!(outcome, Ok(Ok(_))) {
             self.exchange.notice_end();
         }
-        self.log.note(Event::Query(query), cost, used)?;
-        items
+        self.log.recording.cost += cost;
+        let mut noted = Ok(());
+        for query in queries {
+            let note = self.log.note(Event::Query(query), Duration::ZERO, used);
+            noted = noted.and(note);
+        }
+        let outcome = outcome.unwrap_or_else(|panic| resume_unwind(panic));
+        noted.and(outcome)
     }
 
     /// Applies a batch inside a savepoint: all of it or nothing, and the session goes on either way.
@@ -447,51 +483,6 @@ fn begin_private(connection: &Connection) -> Result<()> {
     execute(connection, "BEGIN IMMEDIATE")?;
     set_last_insert_rowid(connection, 0);
     Ok(())
-}
-
-/// Runs a read, and sees what its client sees.
-fn collect<T>(connection: &Connection, read: &Read<T>) -> (Result<Vec<T>>, Seen) {
-    let mut observer = Observer::new();
-    let mut items = Vec::new();
-    let (outcome, end) = match step_through(connection, read, &mut observer, &mut items) {
-        Ok(None) => (Ok(items), End::Done),
-        // A row that does not fit was seen as well.
-        Ok(Some(error)) => (Err(error), End::Partly),
-        Err(error) => {
-            let end = failure(&error).map_or(End::Partly, |(code, message)| {
-                observer.message(message);
-                End::Failed(code)
-            });
-            (Err(from_rusqlite(error)), end)
-        }
-    };
-    let text = &read.statement.text;
-    let outcome = outcome.map_err(|error| error.with_statement(text.to_string()));
-    (outcome, observer.end(end, None))
-}
-
-/// Reads all rows; ends with the error of a row that does not fit.
-fn step_through<T>(
-    connection: &Connection,
-    read: &Read<T>,
-    observer: &mut Observer,
-    items: &mut Vec<T>,
-) -> rusqlite::Result<Option<Error>> {
-    let mut statement = connection.prepare_cached(&read.statement.text)?;
-    if let Err(error) = bind(&mut statement, read.statement.args.iter()) {
-        return Ok(Some(error));
-    }
-    let columns = statement.column_count();
-    let mut rows = statement.raw_query();
-    while let Some(row) = rows.next()? {
-        let row = PresentRow(row);
-        observer.row(&row, columns);
-        match (read.decode)(&row) {
-            Ok(item) => items.push(item),
-            Err(error) => return Ok(Some(error)),
-        }
-    }
-    Ok(None)
 }
 
 /// Applies a batch with keys from the allocator.
