@@ -135,6 +135,7 @@ mod hooks;
 mod interceptor;
 mod later;
 mod load;
+mod related;
 mod reload;
 mod resolve;
 mod save;
@@ -148,7 +149,7 @@ use crate::{
     engine::{Attachment, Engine, Session, Transaction},
     entity::{CommitSeq, Entity},
     error::{Error, Result},
-    query,
+    query::{self, Query, Selection},
     sql::{Executor, Read},
     tracker::Tracker,
 };
@@ -159,6 +160,8 @@ pub use self::{
     entry::Entry,
     graph::Graph,
     interceptor::{ChangeKind, Interceptor, NewlyTracked, SavedChange},
+    load::Tracking,
+    related::{Navigation, Refers},
     save_token::{SaveToken, SavedAt},
 };
 pub use crate::tracker::{AnyEntry, Clash, ColumnEntry, EntityState, Tracked, Winner};
@@ -282,15 +285,30 @@ impl<'t> Context<'t> {
             // Rows of its transaction may have become visible meanwhile: they are those that are tracked here.
             self.settle_abandoned().await?;
         }
-        let tracked = entities.into_iter().filter_map(|entity| {
-            let known = self.tracker.len();
-            let handle = self.tracker.track(entity)?;
-            if self.tracker.len() > known {
-                self.tell_tracked(handle);
-            }
-            Some(handle)
-        });
+        let tracked = entities.into_iter().filter_map(|entity| self.track(entity));
         Ok(tracked.collect())
+    }
+
+    /// Tracks an entity that was read; nothing if it was removed here.
+    fn track<E: Entity>(&mut self, entity: E) -> Option<Tracked<E>> {
+        let known = self.tracker.len();
+        let handle = self.tracker.track(entity)?;
+        if self.tracker.len() > known {
+            self.tell_tracked(handle);
+        }
+        Some(handle)
+    }
+
+    async fn run<E: Entity, S: Selection<E>>(
+        &mut self,
+        query: Query<E, S>,
+    ) -> Result<Vec<S::Output>> {
+        match &mut self.source {
+            Source::Engine(engine) => query.all(&*engine).await,
+            Source::Transaction(transaction) => query.all(&mut **transaction).await,
+            Source::Session(session) => query.all(&mut **session).await,
+            Source::Concurrent(concurrent) => query.all(concurrent.session().await?).await,
+        }
     }
 
     async fn read<E: Entity>(&mut self, read: Read<E>) -> Result<Vec<E>> {

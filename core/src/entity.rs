@@ -16,11 +16,11 @@ mod types;
 pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
 pub use self::{
-    column::{Column, CommitSeq},
+    column::{Column, CommitSeq, Stored},
     embedded::{Embedded, optional, variant},
     table::{
-        ColumnDef, DefaultValue, ForeignKey, ForeignKeyAction, Generated, Group, IndexDef,
-        IndexedBy, Reference, TableDef,
+        ColumnDef, DefaultValue, FilterDef, ForeignKey, ForeignKeyAction, Generated, Group,
+        IndexDef, IndexedBy, Reference, TableDef,
     },
     types::EntityTypes,
 };

@@ -14,16 +14,33 @@
 //! Values never become part of a statement's text: they are its arguments, so the text of a query depends on its
 //! shape alone and is prepared once. That holds for lists too, whatever their length.
 
+mod aggregates;
+mod arithmetic;
+mod case;
+mod change;
 mod columns;
+mod compound;
 mod condition;
+mod dates;
+mod fetch;
+mod filters;
 mod find;
+mod fragment;
 mod json_list;
 mod json_path;
+mod nullable;
 mod operand;
 mod order_by;
+mod page;
 mod part;
+mod raw;
+mod relation;
 mod run;
+mod selection;
+mod subquery;
 mod table_sql;
+mod text;
+mod upsert;
 
 #[cfg(test)]
 mod fixture;
@@ -31,58 +48,177 @@ mod fixture;
 mod tests;
 
 pub use self::{
-    columns::Text,
+    aggregates::{Over, count, dense_rank, rank, row_number},
+    arithmetic::{Number, Summed},
+    case::{Case, case},
+    change::{Delete, Update},
+    compound::Compound,
     condition::Condition,
+    dates::{Dated, Timed},
+    fetch::{Begun, Fetch},
     find::find,
-    json_list::{JsonLength, JsonList},
-    json_path::{JsonDocument, JsonPath, JsonScalar},
+    fragment::{Argument, Arguments, fragment},
+    json_list::JsonList,
+    json_path::{JsonDocument, JsonScalar},
+    nullable::Nullable,
     operand::Operand,
     order_by::OrderBy,
-    part::Part,
+    page::{Cursor, Page, Paged},
+    part::{Computed, Expr, Part},
+    raw::{FromRow, RawQuery, raw},
+    relation::{Narrowed, Reached, Related, Relation, Through},
+    selection::{Projected, Projection, Selection, Whole, With, projected},
+    subquery::exists,
+    text::Text,
+    upsert::{Upsert, Upserted, upsert},
 };
-pub(crate) use self::{find::by_key, table_sql::TableSql};
+pub(crate) use self::{
+    condition::Invalid, fetch::Joined, find::by_key, relation::Step, table_sql::TableSql,
+};
 
 use std::{fmt, marker::PhantomData};
 
 use crate::{
-    entity::Entity,
-    query::condition::Invalid,
-    sql::{OrderTerm, Predicate},
+    entity::{Column, Entity},
+    error::Error,
+    query::filters::Lifted,
+    sql::{OrderTerm, Piece, Predicate, Term},
 };
 
-/// A query for entities `E`; a description that runs nothing until one of its ends is called, and may be cloned
-/// to be run more than once.
+/// A query over the rows of entity `E`; a description that runs nothing until one of its ends is called, and may be
+/// cloned to be run more than once.
+///
+/// `S` is what it reads of each row: the [`Whole`], until [`select`](Self::select), [`project`](Self::project) or
+/// [`with`](Self::with) says otherwise.
 #[must_use = "a query does nothing until it is run"]
-pub struct Query<E> {
+pub struct Query<E, S = Whole> {
+    selection: S,
     /// Or what is wrong with one of them, or with the order.
     conditions: Result<Vec<Predicate>, Invalid>,
+    distinct: bool,
+    group: Vec<Term>,
+    having: Vec<Predicate>,
     order: Vec<OrderTerm>,
     limit: Option<u64>,
     offset: u64,
+    lifted: Lifted,
+    /// SQL whose rows are read instead of the table's.
+    source: Option<Vec<Piece>>,
     entity: PhantomData<fn() -> E>,
 }
 
-/// # Building it
 impl<E: Entity> Query<E> {
     /// All rows of the table.
     pub const fn new() -> Self {
         Self {
+            selection: Whole,
             conditions: Ok(Vec::new()),
+            distinct: false,
+            group: Vec::new(),
+            having: Vec::new(),
             order: Vec::new(),
             limit: None,
             offset: 0,
+            lifted: Lifted::None,
+            source: None,
             entity: PhantomData,
         }
     }
 
+    /// The rows that SQL of the application selects, which have the names of the entity's columns, in any order and maybe
+    /// with others beside them. It is a query like any other then: narrowed, sorted, with what relations lead to.
+    ///
+    /// The text is a part of the program. `{}` stands where each argument does, `{0}` or `{1}` for one by its position;
+    /// `{{` is a brace.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// #[derive(Debug, Entity)]
+    /// struct Folder {
+    ///     #[entity(id)]
+    ///     id: i64,
+    ///     name: String,
+    ///     #[entity(references = Folder, index)]
+    ///     parent_id: Option<i64>,
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Folder>().await?;
+    /// # let mut ctx = db.context();
+    /// # let top = ctx.add(Folder { id: 0, name: "top".into(), parent_id: None });
+    /// # ctx.add(Folder { id: 0, name: "below".into(), parent_id: Some(ctx[top].id) });
+    /// # ctx.save_changes().await?;
+    /// # let top = ctx[top].id;
+    /// let below = Query::<Folder>::from_sql(
+    ///     "WITH RECURSIVE below AS (
+    ///          SELECT * FROM folder WHERE parent_id = {}
+    ///          UNION ALL SELECT folder.* FROM folder JOIN below ON folder.parent_id = below.id)
+    ///      SELECT * FROM below",
+    ///     (top,),
+    /// );
+    /// let named = below.filter(Folder::NAME.starts_with("b")).all(&db).await?;
+    /// assert_eq!(named.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn from_sql(sql: &'static str, args: impl Arguments<E>) -> Self {
+        let mut query = Self::new();
+        match fragment::source(sql, args) {
+            Ok(pieces) => query.source = Some(pieces),
+            Err(invalid) => query.conditions = Err(invalid),
+        }
+        query
+    }
+}
+
+/// # Building it
+impl<E: Entity, S> Query<E, S> {
     /// Only the rows that fulfil this condition too.
     pub fn filter(mut self, condition: Condition<E>) -> Self {
         if let Ok(conditions) = &mut self.conditions {
             match condition.into_predicate() {
+                Ok(predicate) if predicate.aggregates() => {
+                    self.conditions = Err(Invalid::Refused(
+                        "a row cannot be filtered by an aggregate: use `having`",
+                    ));
+                }
                 Ok(predicate) => conditions.push(predicate),
                 Err(invalid) => self.conditions = Err(invalid),
             }
         }
+        self
+    }
+
+    /// Only the rows that fulfil this condition too, if there is one: for search forms of which most fields are empty.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+    /// fn search(name: Option<&str>, most: Option<i64>) -> Query<Item> {
+    ///     Item::query()
+    ///         .filter_if(name.map(|name| Item::NAME.contains(name)))
+    ///         .filter_if(most.map(|most| Item::PRICE.le(most)))
+    /// }
+    /// assert!(!search(None, Some(5)).sql().unwrap().to_string().contains("LIKE"));
+    /// ```
+    pub fn filter_if(self, condition: Option<Condition<E>>) -> Self {
+        match condition {
+            Some(condition) => self.filter(condition),
+            None => self,
+        }
+    }
+
+    /// Finds also what the entity's filter of this name leaves out. A name that is none fails the query with kind
+    /// [`ErrorKind::Model`](crate::error::ErrorKind::Model).
+    pub fn without_filter(mut self, name: &'static str) -> Self {
+        self.lifted.add(name);
+        self
+    }
+
+    /// Finds also what any of the entity's filters leaves out.
+    pub fn without_filters(mut self) -> Self {
+        self.lifted = Lifted::All;
         self
     }
 
@@ -111,6 +247,79 @@ impl<E: Entity> Query<E> {
         self.offset = rows;
         self
     }
+
+    /// Rows that are equal in all that is read of them are one.
+    pub const fn distinct(mut self) -> Self {
+        self.distinct = true;
+        self
+    }
+
+    /// Makes one row of all that are equal in this, and in what was given before. What is read of it then is what it is
+    /// grouped by, and [aggregates](crate::query::count) of the rest.
+    pub fn group_by<T, P: Part>(mut self, expression: Column<E, T, P>) -> Self {
+        let node = expression.node();
+        match node.shape.check().and(node.term) {
+            Ok(term) => self.group.push(term),
+            Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
+        }
+        self
+    }
+
+    /// Only the groups that fulfil this condition too.
+    pub fn having(mut self, condition: Condition<E>) -> Self {
+        match condition.into_predicate() {
+            Ok(predicate) => self.having.push(predicate),
+            Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
+        }
+        self
+    }
+
+    /// Reads this of each row, instead of what was to be read before.
+    pub fn select<N: Selection<E>>(self, selection: N) -> Query<E, N> {
+        self.replace(|_| selection)
+    }
+
+    /// The same query of what another selection is made to.
+    pub(crate) fn try_select<N: Selection<E>>(
+        self,
+        make: impl FnOnce(S) -> Result<N, Error>,
+    ) -> Result<Query<E, N>, Error>
+    where
+        S: Clone,
+    {
+        let selection = make(self.selection.clone())?;
+        Ok(self.select(selection))
+    }
+
+    /// Reads each row as a struct that derives [`Projection`].
+    pub fn project<P: Projection<Entity = E>>(self) -> Query<E, impl Selection<E, Output = P>> {
+        self.select(projected::<P>())
+    }
+
+    /// Reads with each entity what a relation leads to: pairs, or tuples after several of these. However many rows there
+    /// are, each to-many relation is one statement more, on the same snapshot; the others are joined.
+    pub fn with<L>(self, load: L) -> Query<E, S::Both>
+    where
+        S: With<L>,
+    {
+        self.replace(|selection| selection.with(load))
+    }
+
+    fn replace<N>(self, selection: impl FnOnce(S) -> N) -> Query<E, N> {
+        Query {
+            selection: selection(self.selection),
+            conditions: self.conditions,
+            distinct: self.distinct,
+            group: self.group,
+            having: self.having,
+            order: self.order,
+            limit: self.limit,
+            offset: self.offset,
+            lifted: self.lifted,
+            source: self.source,
+            entity: PhantomData,
+        }
+    }
 }
 
 impl<E: Entity> Default for Query<E> {
@@ -119,20 +328,26 @@ impl<E: Entity> Default for Query<E> {
     }
 }
 
-impl<E> Clone for Query<E> {
+impl<E, S: Clone> Clone for Query<E, S> {
     fn clone(&self) -> Self {
         Self {
+            selection: self.selection.clone(),
             conditions: self.conditions.clone(),
+            distinct: self.distinct,
+            group: self.group.clone(),
+            having: self.having.clone(),
             order: self.order.clone(),
             limit: self.limit,
             offset: self.offset,
+            lifted: self.lifted.clone(),
+            source: self.source.clone(),
             entity: PhantomData,
         }
     }
 }
 
 /// Shows the statement's text, or what is wrong with the query; no values.
-impl<E: Entity> fmt::Debug for Query<E> {
+impl<E: Entity, S: Selection<E>> fmt::Debug for Query<E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sql() {
             Ok(statement) => write!(f, "Query({statement})"),

@@ -4,8 +4,10 @@
 //! Nothing here knows the engine, and the engine knows nothing of entities.
 
 mod batch;
+mod change;
 pub(crate) mod dml;
 mod executor;
+mod fold;
 mod identifier;
 mod list;
 mod literal;
@@ -20,11 +22,14 @@ pub(crate) mod fixture;
 
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
+    change::{Delete, Update},
+    fold::{FOLD, folded},
     identifier::{Identifier, Quoted},
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
-    select::{ColumnList, Direction, OrderTerm, Select},
-    term::Term,
+    render::statement_of,
+    select::{ColumnList, Compound, Direction, Select, SetOperation},
+    term::{Aggregate, Hop, OrderTerm, Piece, Term, Window},
 };
 pub use self::{
     executor::{Cost, Executor, Read, ReadTogether, Reads, Rows},

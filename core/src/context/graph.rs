@@ -3,8 +3,8 @@
 use std::{fmt, mem, rc::Rc};
 
 use crate::{
-    context::{Context, Tracked},
-    entity::{Column, Entity, TableDef, encode_column},
+    context::{Context, Refers, Tracked},
+    entity::{Entity, TableDef, encode_column},
     error::{Error, ErrorKind, Result},
     tracker::{Place, is_temporary},
     value::{PrimaryKey, Value},
@@ -39,13 +39,14 @@ trait Branch: Send {
 /// A child, and the position of its column that refers to the entity above it.
 struct Child<C: Entity> {
     graph: Graph<C>,
-    reference: usize,
+    /// Or why there is none.
+    reference: Result<usize>,
 }
 
 impl<C: Entity> Branch for Child<C> {
     fn grow(self: Box<Self>, growth: &mut Growth<'_, '_>, parent: &Parent) -> Result<()> {
         growth
-            .grow(self.graph, Some((self.reference, parent)))
+            .grow(self.graph, Some((self.reference?, parent)))
             .map(drop)
     }
 
@@ -116,17 +117,22 @@ impl<E: Entity> Graph<E> {
         }
     }
 
-    /// Hangs children below the entity: their `reference` will be its key. Of a reference of several columns any one is
+    /// Hangs children below the entity: their `reference`, a column such as `Line::ORDER_ID` or a relation such as
+    /// `Order::LINES`, will be its key. Of a reference of several columns any one is
     /// named, and all are set.
-    pub fn with<C: Entity, T: 'static>(
+    pub fn with<C: Entity>(
         mut self,
-        reference: Column<C, T>,
+        reference: impl Refers<C>,
         children: impl IntoIterator<Item: Into<Graph<C>>>,
     ) -> Self {
+        let reference = reference.position();
         for child in children {
             self.children.0.push(Box::new(Child {
                 graph: child.into(),
-                reference: reference.index(),
+                reference: match &reference {
+                    Ok(position) => Ok(*position),
+                    Err(error) => Err(error.copy()),
+                },
             }));
         }
         self

@@ -5,7 +5,7 @@ use crate::{
     engine::{Session, Transaction},
     entity::Entity,
     error::{Error, ErrorKind, Result},
-    query::Query,
+    query::{Fetch, Joined, Query, Related, Relation, Selection, Whole},
     sql::NewKey,
     tracker::Tracked,
     value::PrimaryKey,
@@ -76,9 +76,33 @@ impl Session {
     }
 }
 
-impl<E: Entity> Query<E> {
-    /// Runs the query and tracks its entities in `ctx`. One that is tracked already stays as it is there, with its
-    /// local changes; one that was removed there is left out.
+impl<E: Entity, S: Tracking<E>> Query<E, S> {
+    /// Runs the query and tracks its entities in `ctx`, those that relations lead to as well. One that is tracked
+    /// already stays as it is there, with its local changes; one that was removed there is left out, and with it what
+    /// always refers to it.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(table = "orders", has_many(lines: Line))]
+    /// # struct Order { #[entity(id)] id: i64, total: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Line { #[entity(id)] id: i64, #[entity(references = Order, index)] order_id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Order, Line)>().await?;
+    /// # let mut ctx = db.context();
+    /// # let order = ctx.add(Order { id: 0, total: 0 });
+    /// # ctx.add(Line { id: 0, order_id: ctx[order].id, price: 3 });
+    /// # ctx.save_changes().await?;
+    /// # ctx.clear();
+    /// for (order, lines) in Order::query().with(Order::LINES).load(&mut ctx).await? {
+    ///     ctx[order].total = lines.iter().map(|line| ctx[*line].price).sum();
+    /// }
+    /// assert_eq!(ctx.save_changes().await?.updated, 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -87,7 +111,154 @@ impl<E: Entity> Query<E> {
     /// # Cancel safety
     ///
     /// Dropped, it tracks nothing.
-    pub async fn load(self, ctx: &mut Context<'_>) -> Result<Vec<Tracked<E>>> {
-        ctx.load_read(self.into_read()?).await
+    pub async fn load(self, ctx: &mut Context<'_>) -> Result<Vec<S::Handles>> {
+        let query = self.try_select(Tracking::read)?;
+        ctx.settle_abandoned().await?;
+        let read = ctx.run(query).await?;
+        if ctx.is_accepted_later() {
+            // Rows of its transaction may have become visible meanwhile: they are those that are tracked here.
+            ctx.settle_abandoned().await?;
+        }
+        Ok((read.into_iter())
+            .filter_map(|read| S::track(ctx, read))
+            .collect())
     }
 }
+
+/// What of a query a context can track: entities, with those that relations lead to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not made of entities, and cannot be tracked",
+    label = "no entities",
+    note = "`load` is of whole entities, `with` those of their relations; read a projection with `all`"
+)]
+pub trait Tracking<E: Entity>: Selection<E> {
+    /// What is read.
+    #[doc(hidden)]
+    type Read: Selection<E>;
+    /// The handles of what is tracked.
+    type Handles: Send + 'static;
+
+    #[doc(hidden)]
+    fn read(self) -> Result<Self::Read>;
+
+    /// Tracks what was read; nothing if it was removed in the context.
+    #[doc(hidden)]
+    fn track(
+        ctx: &mut Context<'_>,
+        read: <Self::Read as Selection<E>>::Output,
+    ) -> Option<Self::Handles>;
+}
+
+impl<E: Entity> Tracking<E> for Whole {
+    type Read = Self;
+    type Handles = Tracked<E>;
+
+    fn read(self) -> Result<Self> {
+        Ok(self)
+    }
+
+    fn track(ctx: &mut Context<'_>, entity: E) -> Option<Tracked<E>> {
+        ctx.track(entity)
+    }
+}
+
+impl<E: Entity, R: Related, N: Tracking<R::Entity>> Tracking<E> for Fetch<E, R, (), N> {
+    type Read = Fetch<E, R, (), N::Read>;
+    type Handles = R::Wrapped<N::Handles>;
+
+    fn read(self) -> Result<Self::Read> {
+        self.try_map(Tracking::read)
+    }
+
+    fn track(
+        ctx: &mut Context<'_>,
+        read: <Self::Read as Selection<E>>::Output,
+    ) -> Option<Self::Handles> {
+        let read = R::unwrapped(read);
+        R::wrapped(
+            read.into_iter()
+                .filter_map(|read| N::track(ctx, read))
+                .collect(),
+        )
+    }
+}
+
+impl<E: Entity, T: Entity, J: Entity, N: Tracking<T>> Tracking<E> for Fetch<E, Vec<T>, J, N> {
+    type Read = Joined<E, T, J, N::Read>;
+    type Handles = Vec<N::Handles>;
+
+    fn read(self) -> Result<Self::Read> {
+        Ok(self.try_map(Tracking::read)?.by_join()?)
+    }
+
+    fn track(
+        ctx: &mut Context<'_>,
+        read: <Self::Read as Selection<E>>::Output,
+    ) -> Option<Self::Handles> {
+        let tracked = read.into_iter().filter_map(|(join, read)| {
+            ctx.track(join)?;
+            N::track(ctx, read)
+        });
+        Some(tracked.collect())
+    }
+}
+
+impl<E: Entity, R: Related> Tracking<E> for Relation<E, R> {
+    type Read = Fetch<E, R>;
+    type Handles = R::Wrapped<Tracked<R::Entity>>;
+
+    fn read(self) -> Result<Self::Read> {
+        Ok(self.fetch())
+    }
+
+    fn track(
+        ctx: &mut Context<'_>,
+        read: <Self::Read as Selection<E>>::Output,
+    ) -> Option<Self::Handles> {
+        <Fetch<E, R> as Tracking<E>>::track(ctx, read)
+    }
+}
+
+impl<E: Entity, T: Entity, J: Entity> Tracking<E> for Relation<E, Vec<T>, J> {
+    type Read = Joined<E, T, J, Whole>;
+    type Handles = Vec<Tracked<T>>;
+
+    fn read(self) -> Result<Self::Read> {
+        Tracking::read(self.fetch())
+    }
+
+    fn track(
+        ctx: &mut Context<'_>,
+        read: <Self::Read as Selection<E>>::Output,
+    ) -> Option<Self::Handles> {
+        <Fetch<E, Vec<T>, J> as Tracking<E>>::track(ctx, read)
+    }
+}
+
+macro_rules! tuple {
+    ($($name:ident $index:tt),*) => {
+        impl<E: Entity, $($name: Tracking<E>),*> Tracking<E> for ($($name,)*) {
+            type Read = ($($name::Read,)*);
+            type Handles = ($($name::Handles,)*);
+
+            fn read(self) -> Result<Self::Read> {
+                Ok(($(self.$index.read()?,)*))
+            }
+
+            fn track(
+                ctx: &mut Context<'_>,
+                read: <Self::Read as Selection<E>>::Output,
+            ) -> Option<Self::Handles> {
+                Some(($($name::track(ctx, read.$index)?,)*))
+            }
+        }
+    };
+}
+
+tuple!(A 0, B 1);
+tuple!(A 0, B 1, C 2);
+tuple!(A 0, B 1, C 2, D 3);
+tuple!(A 0, B 1, C 2, D 3, F 4);
+tuple!(A 0, B 1, C 2, D 3, F 4, G 5);
+tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6);
+tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6, I 7);

@@ -1,14 +1,14 @@
 //! Taking a child from its parent.
 
 use crate::{
-    context::{Context, Tracked},
-    entity::{Column, Entity},
+    context::{Context, Refers, Tracked},
+    entity::Entity,
     error::{Error, ErrorKind, Result},
     value::ValueRef,
 };
 
 impl Context<'_> {
-    /// Takes an entity from the one that it refers to: a reference that may be missing becomes `None`; an entity that
+    /// Takes an entity from the one that it refers to, by the column or the relation that is named: a reference that may be missing becomes `None`; an entity that
     /// cannot be without it is removed. Whether the handle was tracked. Of a reference of several columns one that may
     /// be `None` is enough.
     ///
@@ -58,14 +58,15 @@ impl Context<'_> {
     /// # Errors
     ///
     /// Kind `Refused` if the column is no reference, or one that its optional embedded struct cannot be without.
-    pub fn sever<E: Entity, T>(
+    pub fn sever<E: Entity>(
         &mut self,
         child: Tracked<E>,
-        reference: Column<E, T>,
+        reference: impl Refers<E>,
     ) -> Result<bool> {
-        let column = reference.definition();
-        let refers = (E::TABLE.foreign_keys())
-            .any(|foreign_key| foreign_key.columns.contains(&reference.index()));
+        let position = reference.position()?;
+        let column = &E::TABLE.columns[position];
+        let refers =
+            (E::TABLE.foreign_keys()).any(|foreign_key| foreign_key.columns.contains(&position));
         if !refers {
             return Err(
                 Error::new(ErrorKind::Refused, "the column refers to no entity")
@@ -80,7 +81,7 @@ impl Context<'_> {
             return Ok(false);
         };
         entity
-            .assign(reference.index(), ValueRef::Null)
+            .assign(position, ValueRef::Null)
             .map_err(|_| {
                 Error::new(
                     ErrorKind::Refused,

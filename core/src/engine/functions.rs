@@ -1,20 +1,39 @@
-//! SQL functions of connections that write: those of SQLite whose answers a session records, and `next_id`.
+//! SQL functions: on all connections the folding of text, on those that write also those of SQLite whose answers a session
+//! records, and `next_id`.
 
 use std::sync::Arc;
 
 use rusqlite::{
     Connection, Error as SqliteError,
     functions::{Context, FunctionFlags},
+    types::ValueRef,
 };
 
-use crate::engine::{
-    ffi::randomness,
-    hooks::{Draw, Draws, Watch},
-    key::Allocator,
+use crate::{
+    engine::{
+        ffi::randomness,
+        hooks::{Draw, Draws, Watch},
+        key::Allocator,
+    },
+    sql::{FOLD, folded},
 };
 
 /// As SQLite's own.
 const MOST_BYTES: i64 = 1_000_000_000;
+
+/// Registers the function by which text is searched whatever the case of its letters, on connections that read too.
+pub(in crate::engine) fn register_fold(connection: &Connection) -> rusqlite::Result<()> {
+    // Not in indexes, triggers or views: other programs, which use the file too, do not have it.
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function(FOLD, 1, flags, |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Text(text) => Some(folded(&String::from_utf8_lossy(text))),
+            _ => None,
+        })
+    })
+}
 
 /// Registers the functions.
 pub(in crate::engine) fn register(
@@ -23,6 +42,7 @@ pub(in crate::engine) fn register(
     allocator: &Arc<Allocator>,
     heard: &Arc<Watch>,
 ) -> rusqlite::Result<()> {
+    register_fold(connection)?;
     let plain = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     let recorded = Arc::clone(draws);
     connection.create_scalar_function("random", 0, plain, move |_| {

@@ -381,8 +381,10 @@ fn reader(path: &Path, options: &Options) -> Result<Reader> {
         authorizer: Some(Arc::clone(&authorizer)),
         ..Hooks::default()
     };
+    let connection = open(path, options, Role::Reader, None, hooks)?;
+    functions::register_fold(&connection).map_err(from_rusqlite)?;
     Ok(Reader {
-        connection: open(path, options, Role::Reader, None, hooks)?,
+        connection,
         progress,
         authorizer,
     })

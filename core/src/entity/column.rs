@@ -9,62 +9,57 @@ use crate::{
 
 /// A column of entity `E` whose values are of type `T`; the derive makes one constant a field.
 ///
-/// `P` tells a [`Part`](crate::query::Part) from the whole: what is found at a path inside of its JSON, or the length
-/// of its list. Such a part is asked and sorted by like a column.
-pub struct Column<E, T, P = ()> {
-    index: usize,
+/// `P` tells what is computed from columns, an [`Expr`](crate::query::Expr), from the columns themselves, which are
+/// [`Stored`]. Both are asked, sorted by and selected in the same way.
+pub struct Column<E, T, P = Stored> {
     pub(crate) part: P,
     of: PhantomData<fn() -> (E, T)>,
 }
+
+/// A column of the table, by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored(pub(crate) usize);
 
 impl<E, T> Column<E, T> {
     /// The column at `index` of the entity's table. Called by the derive.
     #[must_use]
     pub const fn new(index: usize) -> Self {
-        Self {
-            index,
-            part: (),
-            of: PhantomData,
-        }
+        Self::of(Stored(index))
     }
 
     /// The position among the table's columns.
     #[must_use]
     pub const fn index(self) -> usize {
-        self.index
+        self.part.0
     }
+}
 
-    /// A part of the column, whose values are of type `V`.
-    pub(crate) const fn part<V, P>(self, part: P) -> Column<E, V, P> {
-        Column {
-            index: self.index,
+impl<E: Entity, T> Column<E, T> {
+    /// The column's definition.
+    #[must_use]
+    pub fn definition(&self) -> &'static ColumnDef {
+        &E::TABLE.columns[self.part.0]
+    }
+}
+
+impl<E, T, P> Column<E, T, P> {
+    pub(crate) const fn of(part: P) -> Self {
+        Self {
             part,
             of: PhantomData,
         }
     }
 }
 
-impl<E: Entity, T, P> Column<E, T, P> {
-    /// The column's definition.
-    #[must_use]
-    pub fn definition(&self) -> &'static ColumnDef {
-        &E::TABLE.columns[self.index]
-    }
-}
-
 impl<E, T, P: Clone> Clone for Column<E, T, P> {
     fn clone(&self) -> Self {
-        Self {
-            index: self.index,
-            part: self.part.clone(),
-            of: PhantomData,
-        }
+        Self::of(self.part.clone())
     }
 }
 
 impl<E, T, P: Copy> Copy for Column<E, T, P> {}
 
-impl<E: Entity, T, P> fmt::Debug for Column<E, T, P> {
+impl<E: Entity, T> fmt::Debug for Column<E, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", E::TABLE.name, self.definition().name)
     }

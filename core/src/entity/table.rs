@@ -1,8 +1,10 @@
 //! The definition of a table, as a derive writes it down.
 
-use std::ops::Range;
+use std::{any::Any, ops::Range};
 
-use crate::value::{KeyOrigin, OneOf, Storage, Value, ValueError};
+use chrono::DateTime;
+
+use crate::value::{ColumnType as _, KeyOrigin, OneOf, Storage, Value, ValueError};
 
 /// The table of an entity.
 #[derive(Debug)]
@@ -37,6 +39,17 @@ pub struct TableDef {
     pub foreign_keys: &'static [ForeignKey],
     /// Indexes of several columns, on expressions, or of part of the rows; plain ones are with their column.
     pub indexes: &'static [IndexDef],
+    /// What all queries ask for unless they say otherwise.
+    pub filters: &'static [FilterDef],
+}
+
+/// A condition that all queries for an entity have.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterDef {
+    /// The name by which a query lifts it.
+    pub name: &'static str,
+    /// Makes the condition, which is a [`Condition`](crate::query::Condition) of the entity.
+    pub condition: fn() -> Box<dyn Any>,
 }
 
 /// A column of a table.
@@ -214,6 +227,7 @@ impl TableDef {
             updated_at: None,
             foreign_keys: &[],
             indexes: &[],
+            filters: &[],
         }
     }
 
@@ -347,6 +361,16 @@ impl TableDef {
 }
 
 impl ColumnDef {
+    /// Whether a time is one that nobody set: NULL, or in a column without it the type's default, the start of 1970.
+    pub(crate) fn is_unset_time(&self, time: &Value) -> bool {
+        if self.nullable {
+            return time.is_null();
+        }
+        DateTime::UNIX_EPOCH
+            .encode()
+            .is_ok_and(|epoch| epoch == *time)
+    }
+
     /// A NOT NULL column, and nothing else: to be completed by struct update.
     #[must_use]
     pub const fn new(name: &'static str, storage: Storage) -> Self {

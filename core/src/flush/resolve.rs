@@ -2,10 +2,10 @@
 
 use std::slice;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 
 use crate::{
-    entity::{ColumnDef, TableDef},
+    entity::TableDef,
     error::{Error, ErrorKind, Result},
     flush::{Action, PlannedRow, UniqueTaken},
     sql::Arg,
@@ -162,7 +162,7 @@ impl Resolver {
         if let Some(column) = table.commit_seq {
             values[column] = Value::Integer(0);
         }
-        let is_unset = |column: &usize| is_unset(&table.columns[*column], &values[*column]);
+        let is_unset = |column: &usize| table.columns[*column].is_unset_time(&values[*column]);
         let created_at = table.created_at.filter(is_unset);
         let updated_at = table.updated_at.filter(is_unset);
         for column in [created_at, updated_at].into_iter().flatten() {
@@ -221,16 +221,6 @@ fn check_key(table: &'static TableDef, key: &[Value]) -> Result<()> {
         )),
         _ => Ok(()),
     }
-}
-
-/// Whether a time is one that nobody set: NULL, or in a column without it the type's default, the start of 1970.
-fn is_unset(column: &ColumnDef, time: &Value) -> bool {
-    if column.nullable {
-        return time.is_null();
-    }
-    DateTime::UNIX_EPOCH
-        .encode()
-        .is_ok_and(|epoch| epoch == *time)
 }
 
 fn refused(table: &'static TableDef, column: usize, message: &'static str) -> Error {

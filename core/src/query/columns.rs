@@ -1,92 +1,77 @@
 //! What a typed column can be asked: the methods of [`Column`].
 
-use std::{borrow::Cow, sync::Arc};
-
 use crate::{
     entity::{Column, Entity},
-    query::{Condition, Operand, OrderBy, Part},
-    sql::{Comparison, Direction, OrderTerm, Pattern, Predicate, Term},
-    value::{ColumnType, Scalar, Value, ValueError, check_text},
+    query::{Condition, Operand, OrderBy, Part, Text, condition::Invalid, part::Node},
+    sql::{Comparison, Direction, Pattern, Predicate, Term},
+    value::{ColumnType, Value, ValueError, check_text},
 };
-
-/// A column type whose values are text to be searched: `String`, `Box<str>` and their like, a newtype of one, and an
-/// `Option` of these.
-#[diagnostic::on_unimplemented(
-    message = "a column of type `{Self}` holds no text to be searched",
-    label = "not a text column"
-)]
-pub trait Text: ColumnType {}
-
-impl Text for String {}
-
-impl Text for Box<str> {}
-
-impl Text for Arc<str> {}
-
-impl Text for Cow<'static, str> {}
-
-impl<T: Text + Scalar> Text for Option<T> {}
 
 /// # Comparing
 ///
-/// Every value that the column's type can be compared with is an [`Operand`]. `None` is NULL. How NULLs are
-/// treated stands at [`Condition`].
+/// Whatever the column's type can be compared with is an [`Operand`]. `None` is NULL. How NULLs are treated stands at
+/// [`Condition`].
 impl<E: Entity, T, P: Part> Column<E, T, P> {
-    /// Equal to the value. `eq(None)` is [`Column::is_null`].
-    pub fn eq(self, value: impl Operand<T>) -> Condition<E> {
-        self.condition(value.encode(), equal)
+    /// Equal to the value, or to the other expression. `eq(None)` is [`Column::is_null`]; of two expressions that are
+    /// both NULL each is equal to the other.
+    pub fn eq(self, value: impl Operand<E, T>) -> Condition<E> {
+        self.compared(value, equal)
     }
 
-    /// Not equal to the value: also the rows where the column is NULL, unlike SQL's `<>`. `ne(None)` is
-    /// [`Column::is_not_null`].
-    pub fn ne(self, value: impl Operand<T>) -> Condition<E> {
-        self.opposite(value.encode(), equal)
+    /// Not equal: also the rows where the column is NULL, unlike SQL's `<>`. `ne(None)` is [`Column::is_not_null`].
+    pub fn ne(self, value: impl Operand<E, T>) -> Condition<E> {
+        self.compared(value, |term, with, is_required| {
+            opposite(equal(term, with, is_required), is_required)
+        })
     }
 
-    /// Less than the value; NULL is not less than anything, nor anything than `None`.
-    pub fn lt(self, value: impl Operand<T>) -> Condition<E> {
+    /// Less than the other; NULL is not less than anything, nor anything than `None`.
+    pub fn lt(self, value: impl Operand<E, T>) -> Condition<E> {
         self.ordered(Comparison::Less, value)
     }
 
-    /// Less than the value, or equal; never for NULL.
-    pub fn le(self, value: impl Operand<T>) -> Condition<E> {
+    /// Less than the other, or equal; never for NULL.
+    pub fn le(self, value: impl Operand<E, T>) -> Condition<E> {
         self.ordered(Comparison::LessOrEqual, value)
     }
 
-    /// Greater than the value; never for NULL.
-    pub fn gt(self, value: impl Operand<T>) -> Condition<E> {
+    /// Greater than the other; never for NULL.
+    pub fn gt(self, value: impl Operand<E, T>) -> Condition<E> {
         self.ordered(Comparison::Greater, value)
     }
 
-    /// Greater than the value, or equal; never for NULL.
-    pub fn ge(self, value: impl Operand<T>) -> Condition<E> {
+    /// Greater than the other, or equal; never for NULL.
+    pub fn ge(self, value: impl Operand<E, T>) -> Condition<E> {
         self.ordered(Comparison::GreaterOrEqual, value)
     }
 
     /// From `low` to `high`, both included; never for NULL.
-    pub fn between(self, low: impl Operand<T>, high: impl Operand<T>) -> Condition<E> {
-        let bounds = low
-            .encode()
-            .and_then(|low| high.encode().map(|high| (low, high)));
-        self.condition(bounds, |term, (low, high)| {
-            if low.is_null() || high.is_null() {
-                Predicate::Constant(false)
-            } else {
-                Predicate::Between { term, low, high }
+    pub fn between(self, low: impl Operand<E, T>, high: impl Operand<E, T>) -> Condition<E> {
+        let bounds = low.node().and_then(|low| Ok(vec![low, high.node()?]));
+        self.condition(bounds, |term, mut bounds, _| {
+            match (bounds.pop(), bounds.pop()) {
+                (Some(high), Some(low)) if !low.is_null() && !high.is_null() => {
+                    Predicate::Between { term, low, high }
+                }
+                _ => Predicate::Constant(false),
             }
         })
     }
 
     /// One of the values, of which there may be any number. No value selects no row; `None` among them selects
     /// the rows where the column is NULL.
-    pub fn is_in(self, values: impl IntoIterator<Item = impl Operand<T>>) -> Condition<E> {
-        self.condition(encode_all(values), one_of)
+    pub fn is_in(self, values: impl IntoIterator<Item = impl Operand<E, T>>) -> Condition<E> {
+        self.condition(nodes(values), |term, values, is_required| {
+            one_of(term, values, is_required)
+        })
     }
 
     /// None of the values. No value selects every row; rows where the column is NULL are selected unless `None` is
     /// among the values, unlike with SQL's `NOT IN`.
-    pub fn not_in(self, values: impl IntoIterator<Item = impl Operand<T>>) -> Condition<E> {
-        self.opposite(encode_all(values), one_of)
+    pub fn not_in(self, values: impl IntoIterator<Item = impl Operand<E, T>>) -> Condition<E> {
+        self.condition(nodes(values), |term, values, is_required| {
+            opposite(one_of(term, values, is_required), is_required)
+        })
     }
 
     /// NULL.
@@ -94,7 +79,7 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
     where
         T: ColumnType,
     {
-        self.condition(Ok(()), |term, ()| null(term))
+        self.asked(null)
     }
 
     /// Not NULL.
@@ -110,7 +95,7 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
     where
         T: ColumnType,
     {
-        self.sorted(Direction::Ascending)
+        OrderBy::new(self.node(), Direction::Ascending)
     }
 
     /// Largest first, NULLs after everything else.
@@ -118,46 +103,51 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
     where
         T: ColumnType,
     {
-        self.sorted(Direction::Descending)
+        OrderBy::new(self.node(), Direction::Descending)
     }
 
-    fn ordered(self, comparison: Comparison, value: impl Operand<T>) -> Condition<E> {
-        self.condition(value.encode(), |term, value| {
-            ordered(term, comparison, value)
-        })
+    fn ordered(self, comparison: Comparison, value: impl Operand<E, T>) -> Condition<E> {
+        self.compared(value, |term, with, _| ordered(term, comparison, with))
     }
 
-    fn sorted(self, direction: Direction) -> OrderBy<E> {
-        let column = self.definition().name;
-        match self.part.term(column) {
-            Ok(term) => OrderBy::new(OrderTerm { term, direction }),
-            Err(error) => OrderBy::invalid(E::TABLE.name, column, error),
+    /// A condition of this expression and one operand; it is told whether this is a column that is never NULL.
+    fn compared(
+        self,
+        operand: impl Operand<E, T>,
+        predicate: impl FnOnce(Term, Term, bool) -> Predicate,
+    ) -> Condition<E> {
+        let node = self.node();
+        match operand.node() {
+            Err(error) => Condition::invalid(node.blamed::<E>(error)),
+            Ok(operand) => {
+                let shape = node.shape.and(operand.shape);
+                let predicate = (node.term)
+                    .and_then(|term| Ok(predicate(term, operand.term?, node.is_required)));
+                Condition::shaped(predicate, shape)
+            }
         }
     }
 
-    fn condition<V>(
+    /// The same with any number of operands.
+    fn condition(
         self,
-        operand: Result<V, ValueError>,
-        predicate: impl FnOnce(Term, V) -> Predicate,
+        operands: Result<Vec<Node>, ValueError>,
+        predicate: impl FnOnce(Term, Vec<Term>, bool) -> Predicate,
     ) -> Condition<E> {
-        let column = self.definition().name;
-        let both = operand.and_then(|operand| Ok((self.part.term(column)?, operand)));
-        match both {
-            Ok((term, operand)) => Condition::new(predicate(term, operand)),
-            Err(error) => Condition::invalid(E::TABLE.name, column, error),
-        }
+        let node = self.node();
+        let operands = match operands {
+            Ok(operands) => operands,
+            Err(error) => return Condition::invalid(node.blamed::<E>(error)),
+        };
+        let shape = (operands.iter()).fold(node.shape, |shape, operand| shape.and(operand.shape));
+        let terms: Result<Vec<_>, _> = operands.into_iter().map(|operand| operand.term).collect();
+        let predicate = (node.term).and_then(|term| Ok(predicate(term, terms?, node.is_required)));
+        Condition::shaped(predicate, shape)
     }
 
-    fn opposite<V>(
-        self,
-        operand: Result<V, ValueError>,
-        predicate: impl FnOnce(Term, V) -> Predicate,
-    ) -> Condition<E> {
-        let nullable = self.definition().nullable;
-        self.condition(operand, |term, operand| {
-            let nullable = nullable || !matches!(term, Term::Column(_));
-            opposite(predicate(term, operand), nullable)
-        })
+    pub(in crate::query) fn asked(self, predicate: impl FnOnce(Term) -> Predicate) -> Condition<E> {
+        let node = self.node();
+        Condition::shaped(node.term.map(predicate), node.shape)
     }
 }
 
@@ -189,38 +179,70 @@ impl<E: Entity, T: Text, P: Part> Column<E, T, P> {
 
     /// Does not match the pattern: also the rows where the column is NULL.
     pub fn not_like(self, pattern: impl AsRef<str>) -> Condition<E> {
-        let pattern = pattern.as_ref();
-        self.opposite(check_text(pattern), |term, ()| {
-            like(term, Pattern::Raw(pattern.to_owned()))
-        })
+        let raw = |pattern: &str| Pattern::Raw(pattern.to_owned());
+        self.searched(pattern.as_ref(), raw, opposite)
     }
 
     fn matches(self, text: &str, pattern: impl FnOnce(&str) -> Pattern) -> Condition<E> {
-        self.condition(check_text(text), |term, ()| like(term, pattern(text)))
+        self.searched(text, pattern, |predicate, _| predicate)
+    }
+
+    fn searched(
+        self,
+        text: &str,
+        pattern: impl FnOnce(&str) -> Pattern,
+        finish: impl FnOnce(Predicate, bool) -> Predicate,
+    ) -> Condition<E> {
+        let node = self.node();
+        match check_text(text) {
+            Err(error) => Condition::invalid(node.blamed::<E>(error)),
+            Ok(()) => {
+                let is_required = node.is_required;
+                let predicate =
+                    (node.term).map(|term| finish(like(term, pattern(text)), is_required));
+                Condition::shaped(predicate, node.shape)
+            }
+        }
+    }
+}
+
+impl Node {
+    /// A value that this could not store.
+    pub(in crate::query) const fn blamed<E: Entity>(&self, error: ValueError) -> Invalid {
+        Invalid::Operand {
+            table: E::TABLE.name,
+            column: self.column,
+            error,
+        }
     }
 }
 
 /// The complement, in SQL's own words where no NULL can come between.
-fn opposite(predicate: Predicate, nullable: bool) -> Predicate {
+fn opposite(predicate: Predicate, is_required: bool) -> Predicate {
     match predicate {
         Predicate::Compare {
             term,
             comparison: Comparison::Equal,
-            value,
+            with,
         } => Predicate::Compare {
             term,
-            comparison: if nullable {
-                Comparison::Distinct
-            } else {
+            comparison: if is_required {
                 Comparison::NotEqual
+            } else {
+                Comparison::Distinct
             },
-            value,
+            with,
         },
+        Predicate::Compare {
+            term,
+            comparison: Comparison::Same,
+            with,
+        } => compare(term, Comparison::Distinct, with),
         Predicate::In {
             term,
             values,
             negated: false,
-        } if !nullable => Predicate::In {
+        } if is_required => Predicate::In {
             term,
             values,
             negated: true,
@@ -229,7 +251,7 @@ fn opposite(predicate: Predicate, nullable: bool) -> Predicate {
             term,
             pattern,
             negated: false,
-        } if !nullable => Predicate::Like {
+        } if is_required => Predicate::Like {
             term,
             pattern,
             negated: true,
@@ -238,26 +260,33 @@ fn opposite(predicate: Predicate, nullable: bool) -> Predicate {
     }
 }
 
-fn equal(term: Term, value: Value) -> Predicate {
-    match value {
-        Value::Null => null(term),
-        value => compare(term, Comparison::Equal, value),
+fn equal(term: Term, with: Term, is_required: bool) -> Predicate {
+    match with {
+        Term::Value(Value::Null) => null(term),
+        Term::Value(_) => compare(term, Comparison::Equal, with),
+        with if is_required => compare(term, Comparison::Equal, with),
+        // Both may be NULL.
+        with => compare(term, Comparison::Same, with),
     }
 }
 
-fn ordered(term: Term, comparison: Comparison, value: Value) -> Predicate {
+fn ordered(term: Term, comparison: Comparison, with: Term) -> Predicate {
     use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
     // To SQLite all numbers are less than all texts. At a path there may be either, and only values of the operand's
     // own kind are meant; the second bound is one that an index serves too.
-    let bound = match (&term, &value, comparison) {
-        (_, Value::Null, _) => return Predicate::Constant(false),
-        (Term::Path { .. }, Value::Text(_), Less | LessOrEqual) => Some(is_text(term.clone())),
-        (Term::Path { .. }, Value::Integer(_) | Value::Real(_), Greater | GreaterOrEqual) => {
-            Some(compare(term.clone(), Less, least_text()))
+    let bound = match (&term, &with, comparison) {
+        (_, Term::Value(Value::Null), _) => return Predicate::Constant(false),
+        (Term::Path { .. }, Term::Value(Value::Text(_)), Less | LessOrEqual) => {
+            Some(is_text(term.clone()))
         }
+        (
+            Term::Path { .. },
+            Term::Value(Value::Integer(_) | Value::Real(_)),
+            Greater | GreaterOrEqual,
+        ) => Some(compare(term.clone(), Less, least_text())),
         _ => None,
     };
-    let compared = compare(term, comparison, value);
+    let compared = compare(term, comparison, with);
     match bound {
         Some(bound) => compared.and(bound),
         None => compared,
@@ -268,42 +297,39 @@ fn is_text(term: Term) -> Predicate {
     compare(term, Comparison::GreaterOrEqual, least_text())
 }
 
-const fn least_text() -> Value {
-    Value::Text(String::new())
+const fn least_text() -> Term {
+    Term::Value(Value::Text(String::new()))
 }
 
-const fn compare(term: Term, comparison: Comparison, value: Value) -> Predicate {
+const fn compare(term: Term, comparison: Comparison, with: Term) -> Predicate {
     Predicate::Compare {
         term,
         comparison,
-        value,
+        with,
     }
 }
 
-fn one_of(term: Term, mut values: Vec<Value>) -> Predicate {
-    let given = values.len();
-    values.retain(|value| !value.is_null());
-    let with_null = values.len() < given;
-    if values.is_empty() {
-        return if with_null {
-            null(term)
-        } else {
-            Predicate::Constant(false)
-        };
+fn one_of(term: Term, given: Vec<Term>, is_required: bool) -> Predicate {
+    let (mut values, mut others) = (Vec::new(), Vec::new());
+    for operand in given {
+        match operand {
+            Term::Value(Value::Null) => others.push(null(term.clone())),
+            Term::Value(value) => values.push(value),
+            expression => others.push(equal(term.clone(), expression, is_required)),
+        }
     }
-    let null = with_null.then(|| null(term.clone()));
-    let found = Predicate::In {
+    others.dedup();
+    let found = (!values.is_empty()).then_some(Predicate::In {
         term,
         values,
         negated: false,
-    };
-    match null {
-        Some(null) => found.or(null),
-        None => found,
-    }
+    });
+    (found.into_iter().chain(others))
+        .reduce(Predicate::or)
+        .unwrap_or(Predicate::Constant(false))
 }
 
-const fn null(term: Term) -> Predicate {
+pub(in crate::query) const fn null(term: Term) -> Predicate {
     Predicate::Null {
         term,
         negated: false,
@@ -324,8 +350,8 @@ fn like(term: Term, pattern: Pattern) -> Predicate {
     }
 }
 
-pub(in crate::query) fn encode_all<T>(
-    values: impl IntoIterator<Item = impl Operand<T>>,
-) -> Result<Vec<Value>, ValueError> {
-    values.into_iter().map(Operand::encode).collect()
+pub(in crate::query) fn nodes<E, T>(
+    values: impl IntoIterator<Item = impl Operand<E, T>>,
+) -> Result<Vec<Node>, ValueError> {
+    values.into_iter().map(Operand::node).collect()
 }

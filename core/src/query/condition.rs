@@ -19,17 +19,52 @@ use crate::{
 #[must_use = "a condition does nothing until a query filters by it"]
 pub struct Condition<E> {
     predicate: Result<Predicate, Invalid>,
-    /// How many times `and` and `or` alternate on the way to its innermost part.
-    depth: u32,
+    shape: Shape,
     entity: PhantomData<fn() -> E>,
+}
+
+/// How deep a tree is. `and` and `or` count where they alternate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::query) struct Shape {
+    depth: u32,
 }
 
 /// Deeper than this SQLite does not follow, and neither do the functions that call themselves for each level.
 const DEEPEST: u32 = 250;
 
+impl Shape {
+    pub(in crate::query) const FLAT: Self = Self { depth: 0 };
+
+    /// That of something around the whole.
+    pub(in crate::query) const fn around(self) -> Self {
+        Self {
+            depth: self.depth + 1,
+        }
+    }
+
+    /// That of two beside each other.
+    pub(in crate::query) fn and(self, other: Self) -> Self {
+        self.max(other)
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            depth: self.depth.max(other.depth),
+        }
+    }
+
+    /// Whether it can be followed.
+    pub(in crate::query) const fn check(self) -> Result<(), Invalid> {
+        if self.depth > DEEPEST {
+            return Err(Invalid::TooDeep);
+        }
+        Ok(())
+    }
+}
+
 /// Why a condition cannot be asked.
 #[derive(Debug, Clone)]
-pub(in crate::query) enum Invalid {
+pub(crate) enum Invalid {
     /// A value that its column could not store.
     Operand {
         table: &'static str,
@@ -38,35 +73,45 @@ pub(in crate::query) enum Invalid {
     },
     /// Too many levels.
     TooDeep,
+    /// A relation that is none, or a name that is not known.
+    Model {
+        table: &'static str,
+        message: String,
+    },
+    /// A value that cannot be stored anywhere.
+    Value(ValueError),
+    /// Something that cannot be asked.
+    Refused(&'static str),
 }
 
 impl<E> Condition<E> {
     pub(in crate::query) const fn new(predicate: Predicate) -> Self {
-        Self {
-            predicate: Ok(predicate),
-            depth: 0,
-            entity: PhantomData,
-        }
+        Self::shaped(Ok(predicate), Shape::FLAT)
     }
 
-    pub(in crate::query) const fn invalid(
-        table: &'static str,
-        column: &'static str,
-        error: ValueError,
+    pub(in crate::query) const fn invalid(invalid: Invalid) -> Self {
+        Self::shaped(Err(invalid), Shape::FLAT)
+    }
+
+    pub(in crate::query) const fn shaped(
+        predicate: Result<Predicate, Invalid>,
+        shape: Shape,
     ) -> Self {
         Self {
-            predicate: Err(Invalid::Operand {
-                table,
-                column,
-                error,
-            }),
-            depth: 0,
+            predicate,
+            shape,
             entity: PhantomData,
         }
     }
 
     pub(in crate::query) fn into_predicate(self) -> Result<Predicate, Invalid> {
+        self.shape.check()?;
         self.predicate
+    }
+
+    /// The predicate, and how deep it is.
+    pub(in crate::query) fn into_parts(self) -> (Result<Predicate, Invalid>, Shape) {
+        (self.predicate, self.shape)
     }
 
     /// Both this and the other.
@@ -91,7 +136,7 @@ impl<E> Condition<E> {
     pub fn not(self) -> Self {
         Self {
             predicate: self.predicate.map(Predicate::complement),
-            depth: self.depth,
+            shape: self.shape,
             entity: PhantomData,
         }
     }
@@ -103,21 +148,17 @@ impl<E> Condition<E> {
         is_alike: fn(&Predicate) -> bool,
     ) -> Self {
         // Parts of the same kind become one flat list.
-        let depth = |part: &Self| match &part.predicate {
-            Ok(predicate) if is_alike(predicate) => part.depth,
-            _ => part.depth + 1,
+        let shape = |part: &Self| match &part.predicate {
+            Ok(predicate) if is_alike(predicate) => part.shape,
+            _ => part.shape.around(),
         };
-        let depth = depth(&self).max(depth(&other));
-        let predicate = match (self.predicate, other.predicate) {
-            (Ok(_), Ok(_)) if depth > DEEPEST => Err(Invalid::TooDeep),
-            (Ok(first), Ok(second)) => Ok(with(first, second)),
-            (Err(invalid), _) | (_, Err(invalid)) => Err(invalid),
+        let shape = shape(&self).and(shape(&other));
+        let predicate = match (self.predicate, other.predicate, shape.check()) {
+            (_, _, Err(too_deep)) => Err(too_deep),
+            (Ok(first), Ok(second), Ok(())) => Ok(with(first, second)),
+            (Err(invalid), ..) | (_, Err(invalid), _) => Err(invalid),
         };
-        Self {
-            predicate,
-            depth,
-            entity: PhantomData,
-        }
+        Self::shaped(predicate, shape)
     }
 }
 
@@ -131,11 +172,7 @@ impl<E> ops::Not for Condition<E> {
 
 impl<E> Clone for Condition<E> {
     fn clone(&self) -> Self {
-        Self {
-            predicate: self.predicate.clone(),
-            depth: self.depth,
-            entity: PhantomData,
-        }
+        Self::shaped(self.predicate.clone(), self.shape)
     }
 }
 
@@ -158,8 +195,15 @@ impl From<Invalid> for Error {
             } => Self::value(table, column, &error),
             Invalid::TooDeep => Self::new(
                 ErrorKind::TooBig,
-                format!("conditions alternate between and and or more than {DEEPEST} levels deep"),
+                format!(
+                    "conditions alternate between and and or, or expressions nest, more than {DEEPEST} levels deep"
+                ),
             ),
+            Invalid::Model { table, message } => {
+                Self::new(ErrorKind::Model, message).with_table(table)
+            }
+            Invalid::Value(error) => Self::new(ErrorKind::Value, error.to_string()),
+            Invalid::Refused(message) => Self::new(ErrorKind::Refused, message),
         }
     }
 }

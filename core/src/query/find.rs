@@ -5,7 +5,7 @@ use std::future::Future;
 use crate::{
     entity::{self, Entity},
     error::{Error, Result},
-    query::{run, table_sql::TableSql},
+    query::{Query, run, table_sql::TableSql},
     sql::{Executor, Read, Statement},
     value::{PrimaryKey, Row},
 };
@@ -41,6 +41,9 @@ pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
     let args = key.to_values().map_err(|(at, error)| {
         Error::value(table.name, table.columns[table.key[at]].name, &error)
     })?;
+    if !table.filters.is_empty() {
+        return Query::<E>::new().equal(table.key, args).into_whole();
+    }
     Ok(Read {
         statement: Statement {
             text: rendered.by_key.clone(),
@@ -50,6 +53,12 @@ pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
         entity: Some(table.name),
         decode: decode_row::<E>,
     })
+}
+
+impl<E: Entity> Query<E> {
+    fn into_whole(self) -> Result<Read<E>> {
+        self.into_read().map(|(read, _)| read)
+    }
 }
 
 /// [`entity::decode`], as a [`Read`] takes it.

@@ -4,8 +4,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     entity::{Column, Entity},
-    query::{Condition, JsonScalar, Operand, columns::encode_all},
-    sql::Predicate,
+    query::{Condition, Expr, JsonScalar, Operand, columns::nodes, condition::Invalid, part::Node},
+    sql::{Predicate, Term},
     value::{ColumnType, Json, Value, ValueError},
 };
 
@@ -28,10 +28,6 @@ impl<T: JsonScalar + Serialize + DeserializeOwned> JsonList for Json<Vec<T>> {
 impl<T: JsonScalar + Serialize + DeserializeOwned> JsonList for Option<Json<Vec<T>>> {
     type Item = T;
 }
-
-/// The length of a list; made by [`Column::length`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JsonLength(());
 
 /// # Asking lists
 ///
@@ -68,51 +64,68 @@ impl<E: Entity, L> Column<E, L> {
     /// assert_eq!(longest.map(|article| article.tags.len()), Some(2));
     /// # Ok(()) }
     /// ```
-    pub fn has(self, value: impl Operand<L::Item>) -> Condition<E>
+    pub fn has(self, value: impl Operand<E, L::Item>) -> Condition<E>
     where
         L: JsonList,
     {
-        self.listed(value.encode().map(|value| vec![value]), false)
+        self.listed(value.node().map(|value| vec![value]), false)
     }
 
     /// The list has all of these values, of which there may be any number. No value selects every row, those where
     /// the column is NULL included.
-    pub fn has_all(self, values: impl IntoIterator<Item = impl Operand<L::Item>>) -> Condition<E>
+    pub fn has_all(self, values: impl IntoIterator<Item = impl Operand<E, L::Item>>) -> Condition<E>
     where
         L: JsonList,
     {
-        self.listed(encode_all(values), true)
+        self.listed(nodes(values), true)
     }
 
     /// The list has at least one of these values, of which there may be any number. No value selects no row.
-    pub fn has_any(self, values: impl IntoIterator<Item = impl Operand<L::Item>>) -> Condition<E>
+    pub fn has_any(self, values: impl IntoIterator<Item = impl Operand<E, L::Item>>) -> Condition<E>
     where
         L: JsonList,
     {
-        self.listed(encode_all(values), false)
+        self.listed(nodes(values), false)
     }
 
     /// How many values the list has, as an expression that is compared and sorted by like a column. It is NULL where
     /// the column is; what is no list, from another program, has the length 0.
     #[must_use]
-    pub fn length(self) -> Column<E, Option<i64>, JsonLength>
+    pub fn length(self) -> Expr<E, Option<i64>>
     where
         L: JsonList,
     {
-        self.part(JsonLength(()))
+        let column = self.definition().name;
+        self.node().map(|_| Term::Length(column)).into_expr()
     }
 
-    fn listed(self, values: Result<Vec<Value>, ValueError>, all: bool) -> Condition<E> {
+    fn listed(self, nodes: Result<Vec<Node>, ValueError>, all: bool) -> Condition<E> {
         let column = self.definition().name;
-        match values.map(without_repeats) {
-            Ok(values) if values.is_empty() => Condition::new(Predicate::Constant(all)),
-            Ok(values) => Condition::new(Predicate::Has {
-                column,
-                values,
-                all,
-            }),
-            Err(error) => Condition::invalid(E::TABLE.name, column, error),
+        let nodes = match nodes {
+            Ok(nodes) => nodes,
+            Err(error) => return Condition::invalid(self.node().blamed::<E>(error)),
+        };
+        let mut values = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match node.term {
+                Ok(Term::Value(value)) => values.push(value),
+                Ok(_) => {
+                    return Condition::invalid(Invalid::Refused(
+                        "a list is asked for values, not for expressions",
+                    ));
+                }
+                Err(invalid) => return Condition::invalid(invalid),
+            }
         }
+        let values = without_repeats(values);
+        if values.is_empty() {
+            return Condition::new(Predicate::Constant(all));
+        }
+        Condition::new(Predicate::Has {
+            column,
+            values,
+            all,
+        })
     }
 }
 

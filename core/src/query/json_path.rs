@@ -6,6 +6,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     entity::{Column, Entity},
+    query::Expr,
+    sql::Term,
     value::{ColumnType, Json, Scalar, ValueError, check_text},
 };
 
@@ -41,10 +43,6 @@ macro_rules! json_scalar {
 }
 
 json_scalar!(i8, i16, i32, i64, u8, u16, u32, bool, f64, String);
-
-/// A path into JSON, as SQLite writes it; made by [`Column::path`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonPath(Arc<str>);
 
 /// # Looking into JSON
 impl<E: Entity, T> Column<E, T> {
@@ -98,34 +96,38 @@ impl<E: Entity, T> Column<E, T> {
     /// assert_eq!(red.len(), 1);
     /// # Ok(()) }
     /// ```
-    pub fn path<V: JsonScalar>(self, path: impl Into<Arc<str>>) -> Column<E, Option<V>, JsonPath>
+    pub fn path<V: JsonScalar>(self, path: impl Into<Arc<str>>) -> Expr<E, Option<V>>
     where
         T: JsonDocument,
     {
-        self.part(JsonPath(path.into()))
+        let column = self.definition().name;
+        let mut node = self.node();
+        node.is_required = false;
+        node.term = match checked(path.into()) {
+            Ok(path) => Ok(Term::Path { column, path }),
+            Err(error) => Err(node.blamed::<E>(error)),
+        };
+        node.into_expr()
     }
 }
 
-impl JsonPath {
-    /// The path, if SQLite takes it whatever it meets on the way.
-    ///
-    /// SQLite would find most faults only in a document that has what comes before them.
-    pub(in crate::query) fn checked(self) -> Result<Arc<str>, ValueError> {
-        check_text(&self.0)?;
-        let mut rest = self
-            .0
-            .strip_prefix('$')
-            .ok_or_else(|| ValueError::new("a JSON path begins with `$`"))?;
-        while !rest.is_empty() {
-            rest = after_step(rest).ok_or_else(|| {
-                ValueError::new(format!(
-                    "not a JSON path from its byte {} on: steps are `.key`, `.\"any key\"`, `[0]` and `[#-1]`",
-                    self.0.len() - rest.len()
-                ))
-            })?;
-        }
-        Ok(self.0)
+/// The path, if SQLite takes it whatever it meets on the way.
+///
+/// SQLite would find most faults only in a document that has what comes before them.
+fn checked(path: Arc<str>) -> Result<Arc<str>, ValueError> {
+    check_text(&path)?;
+    let mut rest = path
+        .strip_prefix('$')
+        .ok_or_else(|| ValueError::new("a JSON path begins with `$`"))?;
+    while !rest.is_empty() {
+        rest = after_step(rest).ok_or_else(|| {
+            ValueError::new(format!(
+                "not a JSON path from its byte {} on: steps are `.key`, `.\"any key\"`, `[0]` and `[#-1]`",
+                path.len() - rest.len()
+            ))
+        })?;
     }
+    Ok(path)
 }
 
 /// What follows the step at the beginning.

@@ -2,76 +2,113 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use crate::value::{
-    ColumnType, DecimalNumber, Padded, PaddedNumber, Scalar, Scaled, Value, ValueError, check_text,
+use crate::{
+    entity::{Column, Entity},
+    query::{Part, part::Node},
+    sql::Term,
+    value::{
+        ColumnType, DecimalNumber, Padded, PaddedNumber, Scalar, Scaled, Value, ValueError,
+        check_text,
+    },
 };
 
-/// A value that can be compared with a column of type `T`.
+/// What can be compared with, or computed with, an expression over rows of `E` that gives a `T`: a value, or another
+/// such expression.
 ///
 /// A column takes its own type and references to it; a column that may be NULL takes values with and without
 /// `Some`, and `None`; a text column takes `&str`; a column of bytes takes slices; a column with a `scale`, or
-/// `padded`, takes plain numbers.
+/// `padded`, takes plain numbers. Of expressions those of the same entity and type are taken, and by one that may be
+/// NULL those that may not; the other way round say [`nullable`](Column::nullable).
 #[diagnostic::on_unimplemented(
     message = "a column of type `{T}` cannot be compared with `{Self}`",
     label = "does not fit the column",
-    note = "use the field's own type; for a column that may be NULL, with or without `Some`"
+    note = "use the field's own type; for a column that may be NULL, with or without `Some`",
+    note = "of two columns the one that may be NULL stands first, or write `column.nullable()`"
 )]
-pub trait Operand<T> {
-    /// The value as the column would store it.
+pub trait Operand<E, T> {
+    /// The value as the column would store it, or the expression.
     ///
     /// # Errors
     ///
     /// When the column could not store it.
-    fn encode(self) -> Result<Value, ValueError>;
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "so that nobody else implements it")]
+    fn node(self) -> Result<Node, ValueError>;
 }
 
-impl<T: Scalar> Operand<T> for T {
-    fn encode(self) -> Result<Value, ValueError> {
-        ColumnType::encode(&self)
+const fn value(value: Value) -> Node {
+    Node::of(Ok(Term::Value(value)))
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E: Entity, T, P: Part> Operand<E, T> for Column<E, T, P> {
+    fn node(self) -> Result<Node, ValueError> {
+        Ok(self.node())
     }
 }
 
-impl<T: Scalar> Operand<T> for &T {
-    fn encode(self) -> Result<Value, ValueError> {
-        ColumnType::encode(self)
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E: Entity, T: Scalar, P: Part> Operand<E, Option<T>> for Column<E, T, P> {
+    fn node(self) -> Result<Node, ValueError> {
+        Ok(self.node())
     }
 }
 
-impl<T: Scalar> Operand<Option<T>> for T {
-    fn encode(self) -> Result<Value, ValueError> {
-        ColumnType::encode(&self)
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Operand<E, T> for T {
+    fn node(self) -> Result<Node, ValueError> {
+        ColumnType::encode(&self).map(value)
     }
 }
 
-impl<T: Scalar> Operand<Option<T>> for &T {
-    fn encode(self) -> Result<Value, ValueError> {
-        ColumnType::encode(self)
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Operand<E, T> for &T {
+    fn node(self) -> Result<Node, ValueError> {
+        ColumnType::encode(self).map(value)
     }
 }
 
-impl<T: Scalar> Operand<Self> for Option<T> {
-    fn encode(self) -> Result<Value, ValueError> {
-        ColumnType::encode(&self)
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Operand<E, Option<T>> for T {
+    fn node(self) -> Result<Node, ValueError> {
+        ColumnType::encode(&self).map(value)
     }
 }
 
-impl<T: Scalar> Operand<Option<T>> for &Option<T> {
-    fn encode(self) -> Result<Value, ValueError> {
-        ColumnType::encode(self)
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Operand<E, Option<T>> for &T {
+    fn node(self) -> Result<Node, ValueError> {
+        ColumnType::encode(self).map(value)
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Operand<E, Self> for Option<T> {
+    fn node(self) -> Result<Node, ValueError> {
+        ColumnType::encode(&self).map(value)
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Operand<E, Option<T>> for &Option<T> {
+    fn node(self) -> Result<Node, ValueError> {
+        ColumnType::encode(self).map(value)
     }
 }
 
 macro_rules! borrowed {
     ($([$($generics:tt)*] $borrowed:ty => $owned:ty, $encode:expr;)*) => {$(
-        impl<$($generics)*> Operand<$owned> for $borrowed {
-            fn encode(self) -> Result<Value, ValueError> {
-                $encode(self)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, $owned> for $borrowed {
+            fn node(self) -> Result<Node, ValueError> {
+                $encode(self).map(value)
             }
         }
 
-        impl<$($generics)*> Operand<Option<$owned>> for $borrowed {
-            fn encode(self) -> Result<Value, ValueError> {
-                $encode(self)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, Option<$owned>> for $borrowed {
+            fn node(self) -> Result<Node, ValueError> {
+                $encode(self).map(value)
             }
         }
     )*};
@@ -101,39 +138,45 @@ fn encode_bytes(bytes: &[u8]) -> Result<Value, ValueError> {
 
 macro_rules! wrapped {
     ($([$($generics:tt)*] $wrapped:ident => $column:ty;)*) => {$(
-        impl<$($generics)*> Operand<$column> for $wrapped {
-            fn encode(self) -> Result<Value, ValueError> {
-                <$column>::encode_ref(&self)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, $column> for $wrapped {
+            fn node(self) -> Result<Node, ValueError> {
+                <$column>::encode_ref(&self).map(value)
             }
         }
 
-        impl<$($generics)*> Operand<$column> for &$wrapped {
-            fn encode(self) -> Result<Value, ValueError> {
-                <$column>::encode_ref(self)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, $column> for &$wrapped {
+            fn node(self) -> Result<Node, ValueError> {
+                <$column>::encode_ref(self).map(value)
             }
         }
 
-        impl<$($generics)*> Operand<Option<$column>> for $wrapped {
-            fn encode(self) -> Result<Value, ValueError> {
-                <$column>::encode_ref(&self)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, Option<$column>> for $wrapped {
+            fn node(self) -> Result<Node, ValueError> {
+                <$column>::encode_ref(&self).map(value)
             }
         }
 
-        impl<$($generics)*> Operand<Option<$column>> for &$wrapped {
-            fn encode(self) -> Result<Value, ValueError> {
-                <$column>::encode_ref(self)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, Option<$column>> for &$wrapped {
+            fn node(self) -> Result<Node, ValueError> {
+                <$column>::encode_ref(self).map(value)
             }
         }
 
-        impl<$($generics)*> Operand<Option<$column>> for Option<$wrapped> {
-            fn encode(self) -> Result<Value, ValueError> {
-                Operand::<Option<$column>>::encode(&self)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, Option<$column>> for Option<$wrapped> {
+            fn node(self) -> Result<Node, ValueError> {
+                Operand::<E, Option<$column>>::node(&self)
             }
         }
 
-        impl<$($generics)*> Operand<Option<$column>> for &Option<$wrapped> {
-            fn encode(self) -> Result<Value, ValueError> {
-                self.as_ref().map_or(Ok(Value::Null), <$column>::encode_ref)
+        #[allow(private_interfaces, reason = "as in the trait")]
+        impl<E, $($generics)*> Operand<E, Option<$column>> for &Option<$wrapped> {
+            fn node(self) -> Result<Node, ValueError> {
+                self.as_ref().map_or(Ok(Value::Null), <$column>::encode_ref).map(value)
             }
         }
     )*};

@@ -2,7 +2,10 @@
 
 use std::{fmt, iter, marker::PhantomData};
 
-use crate::{query::condition::Invalid, sql::OrderTerm, value::ValueError};
+use crate::{
+    query::{condition::Invalid, part::Node},
+    sql::{Direction, OrderTerm},
+};
 
 /// A column of entity `E` to sort by, and the direction; made by [`Column::asc`](crate::entity::Column::asc) and
 /// [`Column::desc`](crate::entity::Column::desc).
@@ -16,24 +19,13 @@ pub struct OrderBy<E> {
 }
 
 impl<E> OrderBy<E> {
-    pub(in crate::query) const fn new(term: OrderTerm) -> Self {
+    pub(in crate::query) fn new(node: Node, direction: Direction) -> Self {
+        let term = match node.shape.check() {
+            Ok(()) => node.term,
+            Err(too_deep) => Err(too_deep),
+        };
         Self {
-            term: Ok(term),
-            entity: PhantomData,
-        }
-    }
-
-    pub(in crate::query) const fn invalid(
-        table: &'static str,
-        column: &'static str,
-        error: ValueError,
-    ) -> Self {
-        Self {
-            term: Err(Invalid::Operand {
-                table,
-                column,
-                error,
-            }),
+            term: term.map(|term| OrderTerm { term, direction }),
             entity: PhantomData,
         }
     }

@@ -1,41 +1,165 @@
-//! What of a column a condition looks at.
+//! What a condition asks, an order sorts by, and a selection reads: a column, or what is computed from columns.
 
 use crate::{
-    query::{JsonLength, JsonPath},
+    entity::{Column, Entity, Stored},
+    query::{
+        condition::{Invalid, Shape},
+        nullable::Nullable,
+    },
     sql::Term,
-    value::ValueError,
 };
 
-/// What of a column is asked: all of it, which is `()`, what stands at a [`JsonPath`], or the [`JsonLength`].
+/// An expression over rows of entity `E` that gives a `T`: what the methods of columns make of them, and of each other.
 ///
-/// There are no others: what the method returns cannot be named elsewhere.
-pub trait Part {
-    /// The part of the column with this name.
+/// ```
+/// # use anabranch::prelude::*;
+/// #[derive(Debug, Entity)]
+/// struct Line {
+///     #[entity(id)]
+///     id: i64,
+///     price: i64,
+///     amount: i64,
+/// }
+///
+/// fn total() -> Expr<Line, i64> {
+///     Line::PRICE * Line::AMOUNT
+/// }
+/// let large = Line::query().filter(total().gt(100)).order_by(total().desc());
+/// ```
+pub type Expr<E, T> = Column<E, T, Computed>;
+
+/// What tells an [`Expr`] from a column.
+#[derive(Debug, Clone)]
+pub struct Computed {
+    /// Or what is wrong with it.
+    term: Result<Term, Invalid>,
+    shape: Shape,
+    /// The first of its columns, for errors to name.
+    column: &'static str,
+}
+
+/// Whether a [`Column`] is one of the table, or computed. There are no others.
+pub trait Part: Clone + Send + Sync + 'static {
+    /// All that is known of it.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "so that nobody else implements it")]
-    fn term(self, column: &'static str) -> Result<Term, ValueError>;
+    fn node<E: Entity>(self) -> Node;
+}
+
+/// An expression in the making.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(in crate::query) term: Result<Term, Invalid>,
+    pub(in crate::query) shape: Shape,
+    pub(in crate::query) column: &'static str,
+    /// Whether it is a column that is never NULL.
+    pub(in crate::query) is_required: bool,
 }
 
 #[allow(private_interfaces, reason = "as in the trait")]
-impl Part for () {
-    fn term(self, column: &'static str) -> Result<Term, ValueError> {
-        Ok(Term::Column(column))
+impl Part for Stored {
+    fn node<E: Entity>(self) -> Node {
+        let column = &E::TABLE.columns[self.0];
+        Node {
+            term: Ok(Term::Column(column.name)),
+            shape: Shape::default(),
+            column: column.name,
+            is_required: !column.nullable,
+        }
     }
 }
 
 #[allow(private_interfaces, reason = "as in the trait")]
-impl Part for JsonPath {
-    fn term(self, column: &'static str) -> Result<Term, ValueError> {
-        Ok(Term::Path {
-            column,
-            path: self.checked()?,
+impl Part for Computed {
+    fn node<E: Entity>(self) -> Node {
+        Node {
+            term: self.term,
+            shape: self.shape,
+            column: self.column,
+            is_required: false,
+        }
+    }
+}
+
+impl<E: Entity, T, P: Part> Column<E, T, P> {
+    pub(in crate::query) fn node(self) -> Node {
+        self.part.node::<E>()
+    }
+
+    /// The same as an expression, such as two branches of an `if` have in common.
+    pub fn expr(self) -> Expr<E, T> {
+        self.node().into_expr()
+    }
+
+    /// The same, as one that may be NULL: to be compared with what may be.
+    pub fn nullable(self) -> Expr<E, T::Nullable>
+    where
+        T: Nullable,
+    {
+        self.node().into_expr()
+    }
+}
+
+impl Node {
+    /// The value of an operand, or another expression, of which it is not known what it is of.
+    pub(in crate::query) const fn of(term: Result<Term, Invalid>) -> Self {
+        Self {
+            term,
+            shape: Shape::FLAT,
+            column: "",
+            is_required: false,
+        }
+    }
+
+    pub(in crate::query) fn into_expr<E, T>(self) -> Expr<E, T> {
+        let term = match self.shape.check() {
+            Ok(()) => self.term,
+            Err(invalid) => Err(invalid),
+        };
+        Column::of(Computed {
+            term,
+            shape: self.shape,
+            column: self.column,
         })
     }
-}
 
-#[allow(private_interfaces, reason = "as in the trait")]
-impl Part for JsonLength {
-    fn term(self, column: &'static str) -> Result<Term, ValueError> {
-        Ok(Term::Length(column))
+    /// Something made of this expression.
+    pub(in crate::query) fn map(self, make: impl FnOnce(Term) -> Term) -> Self {
+        Self {
+            term: self.term.map(make),
+            shape: self.shape.around(),
+            column: self.column,
+            is_required: false,
+        }
+    }
+
+    /// Something made of this expression and others.
+    pub(in crate::query) fn with(
+        self,
+        others: impl IntoIterator<Item = Self>,
+        make: impl FnOnce(Term, Vec<Term>) -> Term,
+    ) -> Self {
+        let mut shape = self.shape;
+        let mut column = self.column;
+        let mut terms = Ok(Vec::new());
+        for other in others {
+            shape = shape.and(other.shape);
+            if column.is_empty() {
+                column = other.column;
+            }
+            terms = match (terms, other.term) {
+                (Ok(mut terms), Ok(term)) => {
+                    terms.push(term);
+                    Ok(terms)
+                }
+                (Err(invalid), _) | (_, Err(invalid)) => Err(invalid),
+            };
+        }
+        Self {
+            term: self.term.and_then(|term| Ok(make(term, terms?))),
+            shape: shape.around(),
+            column,
+            is_required: false,
+        }
     }
 }

@@ -1,18 +1,24 @@
 //! The ends of a query: what runs it, and what comes of it.
 
-use std::{
-    future::{self, Future},
-    sync::Arc,
-};
+use std::future::{self, Future};
 
-use futures_util::{FutureExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 
 use crate::{
-    entity::{ColumnDef, Entity},
+    entity::{Column, ColumnDef, Entity},
     error::{Error, ErrorKind, Result},
-    query::{Query, find::decode_row, table_sql::TableSql},
-    sql::{Cost, Executor, Read, Rows, Select, Statement},
-    value::{ColumnType, Row},
+    query::{
+        Expr, Nullable, Number, Part, Query, Selection, Summed,
+        condition::Invalid,
+        filters::{self, Lifted},
+        selection::NoReads,
+        table_sql::TableSql,
+    },
+    sql::{
+        Comparison, Cost, Executor, Predicate, Read, ReadTogether, Reads, Rows, Select, Statement,
+        Term,
+    },
+    value::{ColumnType, Row, Value},
 };
 
 /// The most rows that are read as a matter of course on the task that asks for them.
@@ -23,7 +29,7 @@ const SMALL_LIMIT: u64 = 100;
 /// Each of these fails with kind [`ErrorKind::Value`] if a value of a condition could not be stored in its column,
 /// with [`ErrorKind::Decode`] if a stored row does not fit the entity, and with whatever keeps the executor from
 /// reading.
-impl<E: Entity> Query<E> {
+impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// Reads all rows.
     ///
     /// # Errors
@@ -36,8 +42,8 @@ impl<E: Entity> Query<E> {
     pub fn all<'c>(
         self,
         executor: impl Executor<'c>,
-    ) -> impl Future<Output = Result<Vec<E>>> + Send {
-        read(executor, self.into_read(), Ok)
+    ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
+        self.run(executor, Ok)
     }
 
     /// Reads the first row, in the order asked for, if there is any.
@@ -52,10 +58,9 @@ impl<E: Entity> Query<E> {
     pub fn first<'c>(
         self,
         executor: impl Executor<'c>,
-    ) -> impl Future<Output = Result<Option<E>>> + Send {
-        read(executor, self.at_most(1).into_read(), |rows| {
-            Ok(rows.into_iter().next())
-        })
+    ) -> impl Future<Output = Result<Option<S::Output>>> + Send {
+        self.at_most(1)
+            .run(executor, |rows| Ok(rows.into_iter().next()))
     }
 
     /// Reads the only row.
@@ -68,7 +73,10 @@ impl<E: Entity> Query<E> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
-    pub fn one<'c>(self, executor: impl Executor<'c>) -> impl Future<Output = Result<E>> + Send {
+    pub fn one<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<S::Output>> + Send {
         self.only(executor, |row| {
             row.ok_or_else(|| Error::new(ErrorKind::NotFound, "no row fulfils the conditions"))
         })
@@ -86,7 +94,7 @@ impl<E: Entity> Query<E> {
     pub fn optional<'c>(
         self,
         executor: impl Executor<'c>,
-    ) -> impl Future<Output = Result<Option<E>>> + Send {
+    ) -> impl Future<Output = Result<Option<S::Output>>> + Send {
         self.only(executor, Ok)
     }
 
@@ -103,7 +111,7 @@ impl<E: Entity> Query<E> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
-        let prepared = self.into_select().map(|select| Read {
+        let prepared = self.into_select().map(|(select, _)| Read {
             statement: select.into_count(),
             cost: Cost::Any,
             entity: None,
@@ -125,7 +133,7 @@ impl<E: Entity> Query<E> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<bool>> + Send {
-        let prepared = self.into_select().map(|select| Read {
+        let prepared = self.into_select().map(|(select, _)| Read {
             statement: select.into_exists(),
             cost: Cost::Small,
             entity: None,
@@ -134,55 +142,227 @@ impl<E: Entity> Query<E> {
         read(executor, prepared, |rows| Ok(rows.contains(&1)))
     }
 
+    /// The sum of an expression over all rows; `None` if it has no value in any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::all`]; kind [`ErrorKind::Decode`] if the sum does not fit.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn sum<'c, T: Summed, P: Part>(
+        self,
+        expression: Column<E, T, P>,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Option<T::Sum>>> + Send
+    where
+        T::Sum: Send + 'static,
+    {
+        self.made_of_all(expression.sum(), executor)
+    }
+
+    /// The least value of an expression; `None` if it has no value in any row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn min<'c, T: Nullable, P: Part>(
+        self,
+        expression: Column<E, T, P>,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<T::Nullable>> + Send
+    where
+        T::Nullable: Send + 'static,
+    {
+        self.made_of_all(expression.min(), executor)
+    }
+
+    /// The greatest value of an expression; `None` if it has no value in any row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn max<'c, T: Nullable, P: Part>(
+        self,
+        expression: Column<E, T, P>,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<T::Nullable>> + Send
+    where
+        T::Nullable: Send + 'static,
+    {
+        self.made_of_all(expression.max(), executor)
+    }
+
+    /// The mean of an expression; `None` if it has no value in any row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn avg<'c, T: Number, P: Part>(
+        self,
+        expression: Column<E, T, P>,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Option<f64>>> + Send {
+        self.made_of_all(expression.avg(), executor)
+    }
+
+    /// One value of all rows. The order is of no matter; with a limit it would be, so that is not taken.
+    fn made_of_all<'c, T: ColumnType + Send + 'static>(
+        mut self,
+        aggregate: Expr<E, T>,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<T>> + Send {
+        let is_part = self.limit.is_some() || self.offset > 0;
+        if is_part || self.distinct || !self.group.is_empty() || !self.having.is_empty() {
+            self.conditions = self.conditions.and(Err(Invalid::Refused(
+                "an aggregate is of all rows of a table: `limit`, `offset`, `distinct` and `group_by` are not taken",
+            )));
+        }
+        self.order.clear();
+        self.select(aggregate).only_row(executor)
+    }
+
+    fn only_row<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<S::Output>> + Send {
+        self.run(executor, |rows| {
+            (rows.into_iter().next())
+                .ok_or_else(|| Error::new(ErrorKind::NotFound, "an aggregate gave no row"))
+        })
+    }
+
     /// Reads the rows as they are asked for, without keeping them all in memory. An invalid query is a stream of
-    /// one error.
-    pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, E> {
+    /// one error, and so is one that needs more than one statement: what to-many relations lead to is read for all rows
+    /// at once.
+    pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, S::Output> {
         match self.into_read() {
-            Ok(read) => executor.stream(read),
+            Ok((read, selection)) => Box::pin(executor.stream(read).map(move |partial| {
+                let mut finished = selection.finish(vec![partial?], &mut NoReads)?;
+                finished.pop().ok_or_else(|| {
+                    Error::new(ErrorKind::Decode, "nothing came of a row that was read")
+                })
+            })),
             Err(error) => Box::pin(stream::once(future::ready(Err(error)))),
         }
     }
 
-    /// The statement that [`Query::all`] would run; displaying it shows its text.
+    /// The statement that [`Query::all`] would run, of several the first; displaying it shows its text.
     ///
     /// # Errors
     ///
     /// Kind [`ErrorKind::Value`] if a value of a condition could not be stored in its column.
     pub fn sql(&self) -> Result<Statement> {
-        Ok(self.clone().into_select()?.into_rows())
+        Ok(self.clone().into_select()?.0.into_rows())
     }
 
-    /// The statement, what it may cost, and how its rows become entities: what an executor takes.
-    ///
-    /// # Errors
-    ///
-    /// Kind [`ErrorKind::Value`] if a value of a condition could not be stored in its column.
-    pub fn into_read(self) -> Result<Read<E>> {
-        let select = self.into_select()?;
-        Ok(Read {
-            cost: cost::<E>(&select),
-            statement: select.into_rows(),
-            entity: None,
-            decode: decode_row::<E>,
+    /// What an executor takes, if one statement is enough.
+    pub(in crate::query) fn into_read(self) -> Result<(Read<S::Partial>, S)> {
+        if !S::FLAT {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "what to-many relations lead to is read for all rows at once: `all` does that",
+            )
+            .with_table(E::TABLE.name));
+        }
+        let (select, selection) = self.into_select()?;
+        Ok((
+            Read {
+                cost: cost::<E>(&select),
+                statement: select.into_rows(),
+                entity: None,
+                decode: decode_partial::<E, S>,
+            },
+            selection,
+        ))
+    }
+
+    /// Runs the query, and makes something of its rows.
+    pub(crate) fn run<'c, R: Send + 'c>(
+        self,
+        executor: impl Executor<'c>,
+        finish: impl FnOnce(Vec<S::Output>) -> Result<R> + Send,
+    ) -> impl Future<Output = Result<R>> + Send {
+        if S::FLAT {
+            let (prepared, selection) = match self.into_read() {
+                Ok((read, selection)) => (Ok(read), Some(selection)),
+                Err(error) => (Err(error), None),
+            };
+            return read(executor, prepared, move |partials| match selection {
+                Some(selection) => finish(selection.finish(partials, &mut NoReads)?),
+                None => finish(Vec::new()),
+            })
+            .left_future();
+        }
+        let together = match self.into_reads() {
+            Ok(reads) => executor.read_together(reads).left_future(),
+            Err(error) => future::ready(Err(error)).right_future(),
+        };
+        together
+            .map(|outputs| outputs.and_then(finish))
+            .right_future()
+    }
+
+    fn into_reads(self) -> Result<ReadTogether<Vec<S::Output>>> {
+        let (select, selection) = self.into_select()?;
+        let cost = cost::<E>(&select);
+        let statement = select.into_rows();
+        let work = move |reads: &mut dyn Reads| {
+            let mut partials = Vec::new();
+            reads.rows(&statement, &mut |row| {
+                partials.push(S::decode(row, 0)?);
+                Ok(())
+            })?;
+            selection.finish(partials, reads)
+        };
+        Ok(ReadTogether {
+            cost,
+            work: Box::new(work),
         })
     }
 
+    /// Only the rows that have these values in columns.
+    pub(crate) fn equal(mut self, columns: &[usize], values: Vec<Value>) -> Self {
+        if let Ok(conditions) = &mut self.conditions {
+            let equal = columns.iter().zip(values);
+            conditions.extend(equal.map(|(column, value)| Predicate::Compare {
+                term: Term::Column(E::TABLE.columns[*column].name),
+                comparison: Comparison::Equal,
+                with: Term::Value(value),
+            }));
+        }
+        self
+    }
+
     /// Reads at most one row, and makes something of it.
-    fn only<'c, R: Send>(
+    fn only<'c, R: Send + 'c>(
         self,
         executor: impl Executor<'c>,
-        finish: impl FnOnce(Option<E>) -> Result<R> + Send,
+        finish: impl FnOnce(Option<S::Output>) -> Result<R> + Send,
     ) -> impl Future<Output = Result<R>> + Send {
-        let prepared = self.at_most(2).into_read();
-        let text = match &prepared {
-            Ok(read) => Arc::clone(&read.statement.text),
-            Err(_) => Arc::default(),
-        };
-        read(executor, prepared, move |rows| {
+        // Rendered for the message alone, if there is need of one.
+        let query = self.at_most(2);
+        let same = query.clone();
+        query.run(executor, move |rows| {
             only(rows).and_then(finish).map_err(|error| {
-                error
-                    .with_table(E::TABLE.name)
-                    .with_statement(text.to_string())
+                let error = error.with_table(E::TABLE.name);
+                match same.sql() {
+                    Ok(statement) => error.with_statement(statement.text.to_string()),
+                    Err(_) => error,
+                }
             })
         })
     }
@@ -192,15 +372,39 @@ impl<E: Entity> Query<E> {
         self
     }
 
-    fn into_select(self) -> Result<Select> {
-        Ok(Select {
-            columns: TableSql::of(E::TABLE).columns.clone(),
+    /// The tree of the statement, without what is read of each row being kept.
+    pub(in crate::query) fn into_inner_select(self) -> Result<Select, Invalid> {
+        self.into_parts().map(|(select, _)| select)
+    }
+
+    fn into_select(self) -> Result<(Select, S)> {
+        Ok(self.into_parts()?)
+    }
+
+    pub(in crate::query) fn into_parts(self) -> Result<(Select, S), Invalid> {
+        let mut terms = Vec::new();
+        self.selection.terms(&mut terms)?;
+        let columns = match terms.len() {
+            1 => terms.remove(0),
+            _ => Term::Several(terms),
+        };
+        let mut conditions = self.conditions?;
+        if !E::TABLE.filters.is_empty() || self.lifted != Lifted::None {
+            conditions.extend(filters::of::<E>(&self.lifted)?);
+        }
+        let select = Select {
+            columns,
+            distinct: self.distinct,
             table: E::TABLE.name,
-            conditions: self.conditions?,
+            source: self.source,
+            conditions,
+            group: self.group,
+            having: self.having,
             order: self.order,
             limit: self.limit,
             offset: self.offset,
-        })
+        };
+        Ok((select, self.selection))
     }
 }
 
@@ -213,6 +417,12 @@ fn cost<E: Entity>(select: &Select) -> Cost {
     } else {
         Cost::Any
     }
+}
+
+pub(in crate::query) fn decode_partial<E: Entity, S: Selection<E>>(
+    row: &dyn Row,
+) -> Result<S::Partial> {
+    S::decode(row, 0)
 }
 
 /// Runs a read that may not have come about, and makes something of its rows.
@@ -245,7 +455,7 @@ fn only<E>(rows: Vec<E>) -> Result<Option<E>> {
     Ok(first)
 }
 
-fn decode_count(row: &dyn Row) -> Result<u64> {
+pub(in crate::query) fn decode_count(row: &dyn Row) -> Result<u64> {
     i64::decode(row.value(0))
         .ok()
         .and_then(|count| u64::try_from(count).ok())

@@ -29,18 +29,14 @@ impl TableSql {
     fn render(table: &'static TableDef) -> Self {
         let columns = ColumnList::new(table.columns.iter().map(|column| column.name));
         let by_key = Select {
-            columns: columns.clone(),
-            table: table.name,
             conditions: (table.key_columns())
                 .map(|key| Predicate::Compare {
                     term: Term::Column(key.name),
                     comparison: Comparison::Equal,
-                    value: Value::Null,
+                    with: Term::Value(Value::Null),
                 })
                 .collect(),
-            order: Vec::new(),
-            limit: None,
-            offset: 0,
+            ..Select::of(table.name, Term::All(columns.clone()))
         };
         Self {
             columns,

@@ -9,7 +9,11 @@ use std::{
 use crate::sql::{ColumnList, Identifier};
 
 /// Inserts one row, and returns the columns of `returning`.
-pub(crate) fn insert(table: &str, columns: &[&str], returning: &[&str]) -> Arc<str> {
+pub(crate) fn insert(
+    table: &str,
+    columns: &[&'static str],
+    returning: &[&'static str],
+) -> Arc<str> {
     written(|text| {
         let names = ColumnList::new(columns.iter().copied());
         let names = names.as_sql();
@@ -25,13 +29,65 @@ pub(crate) fn insert(table: &str, columns: &[&str], returning: &[&str]) -> Arc<s
 
 /// Sets the columns of `set` in the row where those of `filter` are equal, and returns those of `returning`; `set` has
 /// the first placeholders.
-pub(crate) fn update(table: &str, set: &[&str], filter: &[&str], returning: &[&str]) -> Arc<str> {
+pub(crate) fn update(
+    table: &str,
+    set: &[&str],
+    filter: &[&str],
+    returning: &[&'static str],
+) -> Arc<str> {
     written(|text| {
         write!(text, "UPDATE {} SET ", Identifier(table))?;
         equal(text, set, ", ", 1)?;
         text.push_str(" WHERE ");
         equal(text, filter, " AND ", set.len() + 1)?;
         returned(text, returning)
+    })
+}
+
+/// Inserts one row unless one is there that is equal in the columns of a unique key, and returns what is asked for.
+pub(crate) fn insert_unless(
+    table: &str,
+    columns: &[&'static str],
+    unique: &[&'static str],
+    returning: &str,
+) -> Arc<str> {
+    let insert = insert(table, columns, &[]);
+    let unique = ColumnList::new(unique.iter().copied());
+    let unique = unique.as_sql();
+    format!("{insert} ON CONFLICT ({unique}) DO NOTHING RETURNING {returning}").into()
+}
+
+/// Sets the columns of `set`, and what `kept` says as SQL, in the row where those of `filter` are equal, if one of `set`
+/// differs from its new value; `set` has the first placeholders, `filter` the next.
+pub(crate) fn update_where_different(
+    table: &str,
+    set: &[&'static str],
+    kept: &[String],
+    filter: &[&'static str],
+    returning: &str,
+) -> Arc<str> {
+    written(|text| {
+        write!(text, "UPDATE {} SET ", Identifier(table))?;
+        equal(text, set, ", ", 1)?;
+        for kept in kept {
+            write!(text, ", {kept}")?;
+        }
+        text.push_str(" WHERE ");
+        equal(text, filter, " AND ", set.len() + 1)?;
+        text.push_str(" AND (");
+        for (index, column) in set.iter().enumerate() {
+            let or = if index == 0 { "" } else { " OR " };
+            write!(text, "{or}{} IS NOT ?{}", Identifier(column), index + 1)?;
+        }
+        write!(text, ") RETURNING {returning}")
+    })
+}
+
+/// Reads the row where the columns of `filter` are equal.
+pub(crate) fn select(table: &str, columns: &str, filter: &[&'static str]) -> Arc<str> {
+    written(|text| {
+        write!(text, "SELECT {columns} FROM {} WHERE ", Identifier(table))?;
+        equal(text, filter, " AND ", 1)
     })
 }
 
@@ -49,7 +105,7 @@ fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> Arc<str> {
     text.into()
 }
 
-fn returned(text: &mut String, columns: &[&str]) -> fmt::Result {
+fn returned(text: &mut String, columns: &[&'static str]) -> fmt::Result {
     if columns.is_empty() {
         return Ok(());
     }

@@ -121,7 +121,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use crate::{
-        sql::{ColumnList, Predicate, Select, Statement, Term, fixture::Memory, list::FEW},
+        sql::{Predicate, Select, Statement, Term, fixture::Memory, list::FEW},
         value::Value,
     };
 
@@ -155,16 +155,12 @@ mod tests {
 
     fn select(values: &[Value], negated: bool) -> Select {
         Select {
-            columns: ColumnList::new(["v"]),
-            table: "t",
             conditions: vec![Predicate::In {
                 term: Term::Column("v"),
                 values: values.to_vec(),
                 negated,
             }],
-            order: Vec::new(),
-            limit: None,
-            offset: 0,
+            ..Select::of("t", Term::Column("v"))
         }
     }
 

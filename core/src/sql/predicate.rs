@@ -1,6 +1,9 @@
 //! What a WHERE clause asks of a row, as a tree over its columns.
 
-use crate::{sql::Term, value::Value};
+use crate::{
+    sql::{Hop, Select, Term},
+    value::Value,
+};
 
 /// A question to one row. Where SQL answers neither true nor false (NULL), the row is not selected.
 ///
@@ -16,23 +19,23 @@ pub(crate) enum Predicate {
         /// Asks for the opposite.
         negated: bool,
     },
-    /// How it compares with a value.
+    /// How it compares with another.
     Compare {
         /// What is on the left.
         term: Term,
         /// How.
         comparison: Comparison,
-        /// The value, on the right.
-        value: Value,
+        /// What is on the right.
+        with: Term,
     },
     /// Whether it lies between two values, both included.
     Between {
         /// What is asked.
         term: Term,
         /// The least value.
-        low: Value,
+        low: Term,
         /// The greatest value.
-        high: Value,
+        high: Term,
     },
     /// Whether it is one of some values, of which there is at least one.
     In {
@@ -43,6 +46,31 @@ pub(crate) enum Predicate {
         /// Asks for the opposite.
         negated: bool,
     },
+    /// Whether it is among the values that a statement selects.
+    InSelect {
+        /// What is asked.
+        term: Term,
+        /// The statement.
+        select: Box<Select>,
+    },
+    /// Whether a statement selects any row.
+    Exists(Box<Select>),
+    /// Whether there are rows to which a relation leads from this one, for which all of these are true.
+    Related {
+        /// The way.
+        hops: Vec<Hop>,
+        /// What they must fulfil.
+        conditions: Vec<Self>,
+    },
+    /// Whether there is a row to which a relation leads from this one, one at most, and this is true of it.
+    At {
+        /// The way.
+        hops: Vec<Hop>,
+        /// What it must fulfil.
+        predicate: Box<Self>,
+    },
+    /// Whether an expression is true: neither 0 nor NULL.
+    Term(Term),
     /// Whether its text matches a pattern.
     Like {
         /// What is asked.
@@ -76,6 +104,8 @@ pub(crate) enum Comparison {
     Equal,
     /// `<>`, which is NULL for a NULL.
     NotEqual,
+    /// `IS`, which is true for two NULLs.
+    Same,
     /// `IS DISTINCT FROM`, which is true for a NULL.
     Distinct,
     /// `<`
@@ -104,6 +134,7 @@ impl Comparison {
         match self {
             Self::Equal => "=",
             Self::NotEqual => "<>",
+            Self::Same => "IS",
             Self::Distinct => "IS DISTINCT FROM",
             Self::Less => "<",
             Self::LessOrEqual => "<=",
@@ -209,10 +240,51 @@ impl Predicate {
             Self::Compare {
                 term: Term::Column(column),
                 comparison: Comparison::Equal,
-                ..
+                with: Term::Value(_),
             } => *column == pinned,
             Self::All(all) => all.iter().any(|part| part.pins(pinned)),
             _ => false,
+        }
+    }
+
+    /// Whether it is asked of a group of rows, in any part of it.
+    #[must_use]
+    pub(crate) fn aggregates(&self) -> bool {
+        match self {
+            Self::Null { term, .. }
+            | Self::In { term, .. }
+            | Self::InSelect { term, .. }
+            | Self::Term(term)
+            | Self::Like { term, .. } => term.aggregates(),
+            Self::Compare { term, with, .. } => term.aggregates() || with.aggregates(),
+            Self::Between { term, low, high } => {
+                [term, low, high].into_iter().any(Term::aggregates)
+            }
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::aggregates),
+            Self::Not(inverse)
+            | Self::At {
+                predicate: inverse, ..
+            } => inverse.aggregates(),
+            Self::Constant(_) | Self::Exists(_) | Self::Has { .. } | Self::Related { .. } => false,
+        }
+    }
+
+    /// Whether rows of other tables take part.
+    pub(in crate::sql) fn looks_elsewhere(&self) -> bool {
+        match self {
+            Self::Related { .. } | Self::At { .. } => true,
+            Self::Null { term, .. }
+            | Self::In { term, .. }
+            | Self::InSelect { term, .. }
+            | Self::Term(term)
+            | Self::Like { term, .. } => term.looks_elsewhere(),
+            Self::Compare { term, with, .. } => term.looks_elsewhere() || with.looks_elsewhere(),
+            Self::Between { term, low, high } => {
+                [term, low, high].into_iter().any(Term::looks_elsewhere)
+            }
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::looks_elsewhere),
+            Self::Not(inverse) => inverse.looks_elsewhere(),
+            Self::Constant(_) | Self::Exists(_) | Self::Has { .. } => false,
         }
     }
 }
@@ -239,7 +311,7 @@ mod tests {
         let start = Predicate::Compare {
             term: Term::Column("a"),
             comparison: Comparison::Less,
-            value: Value::Integer(1),
+            with: Term::Value(Value::Integer(1)),
         };
         assert_eq!(start.clone().complement().complement(), start);
     }

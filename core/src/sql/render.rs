@@ -1,9 +1,16 @@
 //! SQLite's SQL for the trees. Values become parameters, numbered in the order in which they appear.
+//!
+//! A statement about one table names its columns alone. Where rows of other tables take part each table has an alias
+//! (`t0`, `t1`, ...), and every column says whose it is. Which rows relations lead to is known only once all is written
+//! that asks for them, so the joins of a SELECT are put in their place at its end.
 
 use std::fmt::{self, Write as _};
 
 use crate::{
-    sql::{Identifier, Pattern, Predicate, Quoted, Select, Statement, Term, list},
+    sql::{
+        Aggregate, Compound, Hop, Identifier, OrderTerm, Pattern, Piece, Predicate, Quoted, Select,
+        Statement, Term, Window, list,
+    },
     value::Value,
 };
 
@@ -25,11 +32,14 @@ impl Select {
     pub(crate) fn into_count(mut self) -> Statement {
         self.order.clear();
         let mut renderer = Renderer::default();
-        if self.limit.is_none() && self.offset == 0 {
+        let is_plain = self.limit.is_none() && self.offset == 0 && !self.distinct;
+        if is_plain && self.group.is_empty() && self.having.is_empty() {
             renderer.select(self, Some("count(*)"));
         } else {
+            // What is read decides which rows are distinct, and an aggregate how many there are.
+            let instead = (!self.distinct && !self.columns.aggregates()).then_some("1");
             renderer.push("SELECT count(*) FROM (");
-            renderer.select(self, Some("1"));
+            renderer.select(self, instead);
             renderer.push(")");
         }
         renderer.finish()
@@ -37,14 +47,70 @@ impl Select {
 
     /// The statement that tells whether there is any row, as 0 or 1.
     #[must_use]
-    pub(crate) fn into_exists(mut self) -> Statement {
-        self.order.clear();
+    pub(crate) fn into_exists(self) -> Statement {
         let mut renderer = Renderer::default();
-        renderer.push("SELECT EXISTS (");
-        renderer.select(self, Some("1"));
+        renderer.push("SELECT ");
+        renderer.exists(self);
+        renderer.finish()
+    }
+
+    /// The statement that reads at most some rows of each part, those that come first in the order, and which of them
+    /// comes where as a last column.
+    #[must_use]
+    pub(crate) fn into_rows_of_parts(mut self, partition: Vec<Term>) -> Statement {
+        let (limit, offset) = (self.limit.take(), self.offset);
+        self.offset = 0;
+        let number = Term::Window(Box::new(Window {
+            function: Term::Call {
+                function: "row_number",
+                args: Vec::new(),
+            },
+            partition,
+            order: std::mem::take(&mut self.order),
+        }));
+        self.columns = Term::Several(vec![self.columns, number]);
+        let mut renderer = Renderer::default();
+        // The name is that of the expression's column, which has no other.
+        renderer.push("SELECT * FROM (");
+        renderer.number_name = Some("anabranch_number");
+        renderer.select(self, None);
+        renderer.push(") WHERE anabranch_number > ");
+        renderer.value(row_count(offset));
+        if let Some(limit) = limit {
+            renderer.push(" AND anabranch_number <= ");
+            renderer.value(row_count(offset.saturating_add(limit)));
+        }
+        renderer.push(" ORDER BY anabranch_number");
+        renderer.finish()
+    }
+}
+
+impl Compound {
+    /// The statement that reads the rows.
+    #[must_use]
+    pub(crate) fn into_rows(self) -> Statement {
+        let mut renderer = Renderer::default();
+        renderer.compound(self);
+        renderer.finish()
+    }
+
+    /// The statement that counts the rows.
+    #[must_use]
+    pub(crate) fn into_count(self) -> Statement {
+        let mut renderer = Renderer::default();
+        renderer.push("SELECT count(*) FROM (");
+        renderer.compound(self);
         renderer.push(")");
         renderer.finish()
     }
+}
+
+/// SQL of the application, with values in it.
+#[must_use]
+pub(crate) fn statement_of(pieces: Vec<Piece>) -> Statement {
+    let mut renderer = Renderer::default();
+    renderer.written(pieces);
+    renderer.finish()
 }
 
 /// A statement in the making.
@@ -52,8 +118,29 @@ impl Select {
 pub(in crate::sql) struct Renderer {
     text: String,
     args: Vec<Value>,
-    /// The table that is read.
+    /// Whose columns are meant.
+    row: Row,
+    /// How many aliases were given.
+    aliases: usize,
+    /// The joins of the SELECT that is being written; nothing where there can be none.
+    joins: Option<Vec<Join>>,
+    /// What the last column of the next SELECT is to be called.
+    number_name: Option<&'static str>,
+}
+
+/// A row whose columns are named.
+#[derive(Debug, Default, Clone, Copy)]
+struct Row {
     table: &'static str,
+    alias: Option<usize>,
+}
+
+/// A row that is joined.
+#[derive(Debug)]
+struct Join {
+    from: usize,
+    hop: Hop,
+    alias: usize,
 }
 
 impl Renderer {
@@ -62,26 +149,10 @@ impl Renderer {
     }
 
     pub(in crate::sql) fn column(&mut self, name: &str) {
-        self.display(Identifier(name));
-    }
-
-    fn term(&mut self, term: &Term) {
-        match term {
-            Term::Column(name) => self.column(name),
-            // The text is that of an expression which an index can have, so the path is a literal.
-            Term::Path { column, path } => {
-                self.push("json_extract(");
-                self.column(column);
-                self.push(", ");
-                self.display(Quoted(path));
-                self.push(")");
-            }
-            Term::Length(column) => {
-                self.push("json_array_length(");
-                self.column(column);
-                self.push(")");
-            }
+        if let Some(alias) = self.row.alias {
+            self.display(format_args!("t{alias}."));
         }
+        self.display(Identifier(name));
     }
 
     pub(in crate::sql) fn value(&mut self, value: Value) {
@@ -91,12 +162,12 @@ impl Renderer {
         self.display(number);
     }
 
-    fn display(&mut self, sql: impl fmt::Display) {
+    pub(in crate::sql) fn display(&mut self, sql: impl fmt::Display) {
         // A String takes everything that is written to it.
         let _ = write!(self.text, "{sql}");
     }
 
-    fn finish(self) -> Statement {
+    pub(in crate::sql) fn finish(self) -> Statement {
         Statement {
             text: self.text.into(),
             args: self.args,
@@ -104,26 +175,207 @@ impl Renderer {
     }
 
     fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
-        self.table = select.table;
-        self.text.reserve(select.columns.as_sql().len() + 128);
-        self.push("SELECT ");
-        self.push(instead_of_columns.unwrap_or(select.columns.as_sql()));
-        self.push(" FROM ");
-        self.column(select.table);
-        if !select.conditions.is_empty() {
-            self.push(" WHERE ");
-            self.junction(select.conditions, " AND ", true);
+        let is_aliased = select.looks_elsewhere();
+        let outer = (self.row, self.joins.replace(Vec::new()));
+        self.row = Row {
+            table: select.table,
+            alias: is_aliased.then(|| self.next_alias()),
+        };
+        let name = self.number_name.take();
+        self.push(if select.distinct && instead_of_columns.is_none() {
+            "SELECT DISTINCT "
+        } else {
+            "SELECT "
+        });
+        match (instead_of_columns, select.columns) {
+            (Some(instead), _) => self.push(instead),
+            (None, columns) => self.term(columns),
         }
-        for (index, term) in select.order.iter().enumerate() {
+        if let Some(name) = name {
+            self.push(" AS ");
+            self.push(name);
+        }
+        self.push(" FROM ");
+        match select.source {
+            None => self.table(self.row),
+            Some(source) => self.source(source),
+        }
+        let joins_at = self.text.len();
+        self.clause(" WHERE ", select.conditions);
+        for (index, term) in select.group.into_iter().enumerate() {
+            self.push(if index == 0 { " GROUP BY " } else { ", " });
+            self.term(term);
+        }
+        self.clause(" HAVING ", select.having);
+        self.order(select.order);
+        self.put_joins(joins_at);
+        self.row_window(select.limit, select.offset);
+        (self.row, self.joins) = outer;
+    }
+
+    fn compound(&mut self, compound: Compound) {
+        self.part(compound.first);
+        for (operation, select) in compound.others {
+            self.push(" ");
+            self.push(operation.as_sql());
+            self.push(" ");
+            self.part(select);
+        }
+        for (index, (position, direction)) in compound.order.into_iter().enumerate() {
             self.push(if index == 0 { " ORDER BY " } else { ", " });
-            self.term(&term.term);
+            self.display(position + 1);
+            self.push(" ");
+            self.push(direction.as_sql());
+        }
+        self.row_window(compound.limit, compound.offset);
+    }
+
+    /// A part of a compound; one with an order or a limit has to stand in a SELECT of its own.
+    fn part(&mut self, select: Select) {
+        if select.order.is_empty() && select.limit.is_none() && select.offset == 0 {
+            return self.select(select, None);
+        }
+        self.push("SELECT * FROM (");
+        self.select(select, None);
+        self.push(")");
+    }
+
+    fn exists(&mut self, mut select: Select) {
+        // The order may decide which rows there are only with a limit, and never whether there are any.
+        select.order.clear();
+        let instead = (!select.columns.aggregates()).then_some("1");
+        self.push("EXISTS (");
+        self.select(select, instead);
+        self.push(")");
+    }
+
+    fn next_alias(&mut self) -> usize {
+        self.aliases += 1;
+        self.aliases - 1
+    }
+
+    fn table(&mut self, row: Row) {
+        self.display(Identifier(row.table));
+        if let Some(alias) = row.alias {
+            self.display(format_args!(" AS t{alias}"));
+        }
+    }
+
+    /// SQL of the application, whose rows have the names of the table's columns.
+    fn source(&mut self, source: Vec<Piece>) {
+        self.pieces(source);
+        self.push(" AS ");
+        match self.row.alias {
+            Some(alias) => self.display(format_args!("t{alias}")),
+            None => self.display(Identifier(self.row.table)),
+        }
+    }
+
+    /// The row to which hops lead from the present one, joined if it is not yet.
+    fn joined(&mut self, hops: Vec<Hop>) -> Row {
+        let mut row = self.row;
+        for hop in hops {
+            let from = row.alias.unwrap_or_default();
+            row.table = hop.table;
+            let joins = self.joins.iter().flatten();
+            let known = joins
+                .filter(|join| join.from == from && join.hop == hop)
+                .map(|join| join.alias)
+                .next();
+            row.alias = Some(known.unwrap_or_else(|| {
+                let alias = self.next_alias();
+                if let Some(joins) = &mut self.joins {
+                    joins.push(Join { from, hop, alias });
+                }
+                alias
+            }));
+        }
+        row
+    }
+
+    fn put_joins(&mut self, at: usize) {
+        let joins = self.joins.take().unwrap_or_default();
+        if joins.is_empty() {
+            return;
+        }
+        let rest = self.text.split_off(at);
+        for Join { from, hop, alias } in joins {
+            self.push(" LEFT JOIN ");
+            self.table(Row {
+                table: hop.table,
+                alias: Some(alias),
+            });
+            self.push(" ON ");
+            self.link(from, alias, &hop.on);
+        }
+        self.push(&rest);
+    }
+
+    fn link(&mut self, from: usize, to: usize, on: &[(&'static str, &'static str)]) {
+        for (index, (here, there)) in on.iter().enumerate() {
+            self.push(if index == 0 { "" } else { " AND " });
+            let (here, there) = (Identifier(here), Identifier(there));
+            self.display(format_args!("t{to}.{there} = t{from}.{here}"));
+        }
+    }
+
+    /// A SELECT of the rows to which hops lead from the present one.
+    fn related(
+        &mut self,
+        what: impl FnOnce(&mut Self),
+        hops: Vec<Hop>,
+        conditions: Vec<Predicate>,
+    ) {
+        let outer = (self.row, self.joins.replace(Vec::new()));
+        let from = self.row.alias.unwrap_or_default();
+        let aliases: Vec<_> = hops.iter().map(|_| self.next_alias()).collect();
+        let rows = hops.iter().zip(&aliases).map(|(hop, alias)| Row {
+            table: hop.table,
+            alias: Some(*alias),
+        });
+        let rows: Vec<_> = rows.collect();
+        self.row = rows.last().copied().unwrap_or(self.row);
+        self.push("(SELECT ");
+        what(self);
+        self.push(" FROM ");
+        for (index, (row, hop)) in rows.iter().zip(&hops).enumerate() {
+            if index > 0 {
+                self.push(" JOIN ");
+            }
+            self.table(*row);
+            if index > 0 {
+                self.push(" ON ");
+                self.link(aliases[index - 1], aliases[index], &hop.on);
+            }
+        }
+        let joins_at = self.text.len();
+        self.push(" WHERE ");
+        if let (Some(first), Some(hop)) = (aliases.first(), hops.first()) {
+            self.link(from, *first, &hop.on);
+        }
+        self.clause(" AND ", conditions);
+        self.put_joins(joins_at);
+        self.push(")");
+        (self.row, self.joins) = outer;
+    }
+
+    pub(in crate::sql) fn clause(&mut self, word: &str, conditions: Vec<Predicate>) {
+        if !conditions.is_empty() {
+            self.push(word);
+            self.junction(conditions, " AND ", true);
+        }
+    }
+
+    fn order(&mut self, order: Vec<OrderTerm>) {
+        for (index, term) in order.into_iter().enumerate() {
+            self.push(if index == 0 { " ORDER BY " } else { ", " });
+            self.term(term.term);
             self.push(" ");
             self.push(term.direction.as_sql());
         }
-        self.window(select.limit, select.offset);
     }
 
-    fn window(&mut self, limit: Option<u64>, offset: u64) {
+    fn row_window(&mut self, limit: Option<u64>, offset: u64) {
         match (limit, offset) {
             (None, 0) => return,
             (Some(limit), _) => {
@@ -139,46 +391,230 @@ impl Renderer {
         }
     }
 
+    pub(in crate::sql) fn term(&mut self, term: Term) {
+        match term {
+            Term::Column(name) => self.column(name),
+            Term::All(columns) if self.row.alias.is_none() => self.push(columns.as_sql()),
+            Term::All(columns) => {
+                self.separated(columns.names().iter().copied(), |this, name| {
+                    this.column(name);
+                });
+            }
+            Term::Several(terms) => self.separated(terms, Self::term),
+            // The text is that of an expression which an index can have, so the path is a literal.
+            Term::Path { column, path } => {
+                self.push("json_extract(");
+                self.column(column);
+                self.push(", ");
+                self.display(Quoted(&path));
+                self.push(")");
+            }
+            Term::Length(column) => {
+                self.push("json_array_length(");
+                self.column(column);
+                self.push(")");
+            }
+            Term::Value(value) => self.value(value),
+            Term::Call { function, args } => {
+                self.push(function);
+                self.push("(");
+                self.separated(args, Self::term);
+                self.push(")");
+            }
+            Term::Infix {
+                left,
+                operator,
+                right,
+            } => {
+                self.push("(");
+                self.term(*left);
+                self.push(operator);
+                self.term(*right);
+                self.push(")");
+            }
+            Term::Cast { of, to } => {
+                self.push("CAST(");
+                self.term(*of);
+                self.push(" AS ");
+                self.push(to);
+                self.push(")");
+            }
+            Term::Case {
+                branches,
+                otherwise,
+            } => {
+                self.push("CASE");
+                for (test, term) in branches {
+                    self.push(" WHEN ");
+                    self.predicate(test);
+                    self.push(" THEN ");
+                    self.term(term);
+                }
+                self.push(" ELSE ");
+                self.term(*otherwise);
+                self.push(" END");
+            }
+            Term::Test(predicate) => {
+                self.push("((");
+                self.predicate(*predicate);
+                self.push(") IS TRUE)");
+            }
+            Term::Aggregate(aggregate) => self.aggregate(*aggregate),
+            Term::Window(window) => self.window(*window),
+            Term::Select(select) => {
+                self.push("(");
+                self.select(*select, None);
+                self.push(")");
+            }
+            Term::Related {
+                hops,
+                term,
+                conditions,
+            } => self.related(|this| this.term(*term), hops, conditions),
+            Term::At { hops, term } if self.joins.is_some() => {
+                let row = self.joined(hops);
+                self.with_row(row, |this| this.term(*term));
+            }
+            Term::At { hops, term } => self.related(|this| this.term(*term), hops, Vec::new()),
+            Term::Fragment(pieces) => self.pieces(pieces),
+        }
+    }
+
+    fn pieces(&mut self, pieces: Vec<Piece>) {
+        self.push("(");
+        self.written(pieces);
+        self.push(")");
+    }
+
+    fn written(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            match piece {
+                Piece::Sql(sql) => self.push(&sql),
+                Piece::Term(term) => self.term(term),
+            }
+        }
+    }
+
+    fn with_row(&mut self, row: Row, write: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.row, row);
+        write(self);
+        self.row = outer;
+    }
+
+    pub(in crate::sql) fn separated<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Self, T),
+    ) {
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                self.push(", ");
+            }
+            write(self, item);
+        }
+    }
+
+    fn aggregate(&mut self, aggregate: Aggregate) {
+        self.push(aggregate.function);
+        self.push(if aggregate.distinct {
+            "(DISTINCT "
+        } else {
+            "("
+        });
+        if aggregate.of.is_empty() {
+            self.push("*");
+        }
+        self.separated(aggregate.of, Self::term);
+        self.push(")");
+        if let Some(filter) = aggregate.filter {
+            self.push(" FILTER (WHERE ");
+            self.predicate(filter);
+            self.push(")");
+        }
+    }
+
+    fn window(&mut self, window: Window) {
+        self.term(window.function);
+        self.push(" OVER (");
+        if !window.partition.is_empty() {
+            self.push("PARTITION BY ");
+            self.separated(window.partition, Self::term);
+        }
+        self.order(window.order);
+        self.push(")");
+    }
+
     fn predicate(&mut self, predicate: Predicate) {
         match predicate {
             Predicate::Constant(all) => self.push(if all { "TRUE" } else { "FALSE" }),
             Predicate::Null { term, negated } => {
-                self.term(&term);
+                self.term(term);
                 self.push(if negated { " IS NOT NULL" } else { " IS NULL" });
             }
             Predicate::Compare {
                 term,
                 comparison,
-                value,
+                with,
             } => {
-                self.term(&term);
+                self.term(term);
                 self.push(" ");
                 self.push(comparison.as_sql());
                 self.push(" ");
-                self.value(value);
+                self.term(with);
             }
             Predicate::Between { term, low, high } => {
-                self.term(&term);
+                self.term(term);
                 self.push(" BETWEEN ");
-                self.value(low);
+                self.term(low);
                 self.push(" AND ");
-                self.value(high);
+                self.term(high);
             }
             Predicate::In {
                 term,
                 values,
                 negated,
             } => {
-                self.term(&term);
+                self.term(term);
                 self.push(if negated { " NOT IN (" } else { " IN (" });
                 list::render(self, values);
                 self.push(")");
             }
+            Predicate::InSelect { term, select } => {
+                self.term(term);
+                self.push(" IN (");
+                self.select(*select, None);
+                self.push(")");
+            }
+            Predicate::Exists(select) => self.exists(*select),
+            Predicate::Related { hops, conditions } => {
+                self.push("EXISTS ");
+                self.related(|this| this.push("1"), hops, conditions);
+            }
+            Predicate::At { hops, predicate } if self.joins.is_some() => {
+                let there = hops.last().map(|hop| hop.on[0].1).unwrap_or_default();
+                let row = self.joined(hops);
+                self.push("(");
+                self.with_row(row, |this| {
+                    this.column(there);
+                    this.push(" IS NOT NULL");
+                    if let Predicate::All(parts) = *predicate {
+                        this.clause(" AND ", parts);
+                    } else {
+                        this.clause(" AND ", vec![*predicate]);
+                    }
+                });
+                self.push(")");
+            }
+            Predicate::At { hops, predicate } => {
+                self.push("EXISTS ");
+                self.related(|this| this.push("1"), hops, vec![*predicate]);
+            }
+            Predicate::Term(term) => self.term(term),
             Predicate::Like {
                 term,
                 pattern,
                 negated,
-            } => self.like(&term, pattern, negated),
+            } => self.like(term, pattern, negated),
             Predicate::Has {
                 column,
                 values,
@@ -194,7 +630,7 @@ impl Renderer {
         }
     }
 
-    fn like(&mut self, term: &Term, pattern: Pattern, negated: bool) {
+    fn like(&mut self, term: Term, pattern: Pattern, negated: bool) {
         self.term(term);
         self.push(if negated { " NOT LIKE " } else { " LIKE " });
         match pattern {
@@ -214,8 +650,10 @@ impl Renderer {
         } else {
             "EXISTS (SELECT 1 FROM json_each("
         });
-        self.column(self.table);
-        self.push(".");
+        if self.row.alias.is_none() {
+            self.display(Identifier(self.row.table));
+            self.push(".");
+        }
         self.column(column);
         self.push(") WHERE value IN (");
         list::render(self, values);
@@ -252,6 +690,24 @@ impl Renderer {
                 }
             }
         }
+    }
+}
+
+/// Statements that change the rows of one table; see [`crate::sql::change`].
+impl Renderer {
+    /// Names the table of a statement that changes it, where no rows can be joined.
+    pub(in crate::sql) fn changed_table(&mut self, table: &'static str, is_aliased: bool) {
+        self.joins = None;
+        self.row = Row {
+            table,
+            alias: is_aliased.then(|| self.next_alias()),
+        };
+        self.table(self.row);
+    }
+
+    /// From here on columns are named alone.
+    pub(in crate::sql) const fn leave_alias(&mut self) {
+        self.row.alias = None;
     }
 }
 

@@ -1,18 +1,26 @@
-//! A SELECT over one table, as a tree.
+//! A SELECT, as a tree.
 
 use std::{fmt::Write as _, sync::Arc};
 
-use crate::sql::{Identifier, Predicate, Term};
+use crate::sql::{Identifier, OrderTerm, Piece, Predicate, Term};
 
-/// A SELECT over one table, to be rendered by one of its `into_` methods.
-#[derive(Debug, Clone)]
+/// A SELECT over one table and the rows that relations lead to, to be rendered by one of its `into_` methods.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Select {
-    /// The columns.
-    pub columns: ColumnList,
+    /// What is read of each row.
+    pub columns: Term,
+    /// Rows that are equal are one.
+    pub distinct: bool,
     /// The table.
     pub table: &'static str,
+    /// SQL whose rows are read instead of the table's.
+    pub source: Option<Vec<Piece>>,
     /// What a row must fulfil: all of these.
     pub conditions: Vec<Predicate>,
+    /// Rows that are equal in these become one.
+    pub group: Vec<Term>,
+    /// What such a group must fulfil: all of these.
+    pub having: Vec<Predicate>,
     /// The sort order, the first term counting most.
     pub order: Vec<OrderTerm>,
     /// The most rows.
@@ -21,17 +29,39 @@ pub(crate) struct Select {
     pub offset: u64,
 }
 
-/// A list of columns, quoted once and cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ColumnList(Arc<str>);
+/// Several SELECTs whose rows become one result.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Compound {
+    /// Whose rows come first.
+    pub first: Select,
+    /// The others, and how each is joined to what comes before.
+    pub others: Vec<(SetOperation, Select)>,
+    /// The sort order, by the positions of columns.
+    pub order: Vec<(usize, Direction)>,
+    /// The most rows.
+    pub limit: Option<u64>,
+    /// How many rows are left out at the beginning.
+    pub offset: u64,
+}
 
-/// What to sort by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OrderTerm {
-    /// The column, or a part of it.
-    pub term: Term,
-    /// The direction.
-    pub direction: Direction,
+/// How the rows of two SELECTs become one result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SetOperation {
+    /// The rows of both, equal ones once.
+    Union,
+    /// The rows of both.
+    UnionAll,
+    /// The rows that are in both.
+    Intersect,
+    /// The rows of the first that are not in the second.
+    Except,
+}
+
+/// A list of columns, quoted once and cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct ColumnList {
+    names: Arc<[&'static str]>,
+    text: Arc<str>,
 }
 
 /// A direction of sorting.
@@ -43,23 +73,79 @@ pub(crate) enum Direction {
     Descending,
 }
 
+impl Select {
+    /// All rows of a table.
+    #[must_use]
+    pub(crate) const fn of(table: &'static str, columns: Term) -> Self {
+        Self {
+            columns,
+            distinct: false,
+            table,
+            source: None,
+            conditions: Vec::new(),
+            group: Vec::new(),
+            having: Vec::new(),
+            order: Vec::new(),
+            limit: None,
+            offset: 0,
+        }
+    }
+
+    /// Whether rows of other tables take part, so that columns need to say whose they are.
+    pub(in crate::sql) fn looks_elsewhere(&self) -> bool {
+        self.columns.looks_elsewhere()
+            || (self.conditions.iter().chain(&self.having)).any(Predicate::looks_elsewhere)
+            || self.group.iter().any(Term::looks_elsewhere)
+            || (self.order.iter()).any(|order| order.term.looks_elsewhere())
+    }
+}
+
+impl SetOperation {
+    /// The words in SQL.
+    #[must_use]
+    pub(crate) const fn as_sql(self) -> &'static str {
+        match self {
+            Self::Union => "UNION",
+            Self::UnionAll => "UNION ALL",
+            Self::Intersect => "INTERSECT",
+            Self::Except => "EXCEPT",
+        }
+    }
+}
+
 impl ColumnList {
     /// The list of these columns.
     #[must_use]
-    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new(names: impl IntoIterator<Item = &'static str>) -> Self {
+        let names: Arc<[_]> = names.into_iter().collect();
         let mut text = String::new();
-        for (index, name) in names.into_iter().enumerate() {
+        for (index, name) in names.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
             // A String takes everything that is written to it.
             let _ = write!(text, "{separator}{}", Identifier(name));
         }
-        Self(text.into())
+        Self {
+            names,
+            text: text.into(),
+        }
     }
 
     /// The list in SQL.
     #[must_use]
     pub(crate) fn as_sql(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The columns.
+    #[must_use]
+    pub(crate) fn names(&self) -> &[&'static str] {
+        &self.names
+    }
+}
+
+impl PartialEq for ColumnList {
+    fn eq(&self, other: &Self) -> bool {
+        self.names == other.names
     }
 }
 
@@ -70,6 +156,15 @@ impl Direction {
         match self {
             Self::Ascending => "ASC",
             Self::Descending => "DESC",
+        }
+    }
+
+    /// The other one.
+    #[must_use]
+    pub(crate) const fn reversed(self) -> Self {
+        match self {
+            Self::Ascending => Self::Descending,
+            Self::Descending => Self::Ascending,
         }
     }
 }

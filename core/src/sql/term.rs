@@ -1,12 +1,21 @@
-//! What of a row is asked or sorted by.
+//! What is computed of a row: columns, and what is made of them.
 
 use std::sync::Arc;
 
-/// A column, or a part of the JSON in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use crate::{
+    sql::{ColumnList, Direction, Predicate, Select},
+    value::Value,
+};
+
+/// An expression over one row, or over the rows of a group.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Term {
     /// The column.
     Column(&'static str),
+    /// All columns: several values.
+    All(ColumnList),
+    /// Several expressions: several values.
+    Several(Vec<Self>),
     /// What stands at a path inside of the column's JSON; NULL where nothing does.
     Path {
         /// The column.
@@ -16,4 +25,194 @@ pub(crate) enum Term {
     },
     /// The length of the list that the column holds as JSON.
     Length(&'static str),
+    /// A value.
+    Value(Value),
+    /// A function.
+    Call {
+        /// Its name.
+        function: &'static str,
+        /// What it is given.
+        args: Vec<Self>,
+    },
+    /// An operator between two.
+    Infix {
+        /// On the left.
+        left: Box<Self>,
+        /// The operator.
+        operator: &'static str,
+        /// On the right.
+        right: Box<Self>,
+    },
+    /// Another storage class.
+    Cast {
+        /// What is cast.
+        of: Box<Self>,
+        /// The type's name.
+        to: &'static str,
+    },
+    /// The first of several whose condition is true.
+    Case {
+        /// The conditions, and what there is under each.
+        branches: Vec<(Predicate, Self)>,
+        /// What there is if none is true.
+        otherwise: Box<Self>,
+    },
+    /// 1 if it is true, else 0.
+    Test(Box<Predicate>),
+    /// Made of the rows of a group.
+    Aggregate(Box<Aggregate>),
+    /// Computed beside the other rows.
+    Window(Box<Window>),
+    /// The one value that a statement selects.
+    Select(Box<Select>),
+    /// Made of the rows to which a relation leads from this one.
+    Related {
+        /// The way.
+        hops: Vec<Hop>,
+        /// What is made of them, which is an aggregate.
+        term: Box<Self>,
+        /// Which of them.
+        conditions: Vec<Predicate>,
+    },
+    /// Of the one row to which a relation leads from this one; NULL if there is none.
+    At {
+        /// The way.
+        hops: Vec<Hop>,
+        /// What of that row.
+        term: Box<Self>,
+    },
+    /// SQL as it was written, with expressions in it.
+    Fragment(Vec<Piece>),
+}
+
+/// A part of a [`Term::Fragment`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Piece {
+    /// Text.
+    Sql(Arc<str>),
+    /// An expression.
+    Term(Term),
+}
+
+/// A function of the rows of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Aggregate {
+    /// Its name.
+    pub function: &'static str,
+    /// Whether each value counts once.
+    pub distinct: bool,
+    /// What it is given: of each row, and then what it is told; `*` if nothing is.
+    pub of: Vec<Term>,
+    /// Which rows count.
+    pub filter: Option<Predicate>,
+}
+
+/// A function of the rows around one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Window {
+    /// The function.
+    pub function: Term,
+    /// What rows of the same part have in common.
+    pub partition: Vec<Term>,
+    /// The order within a part.
+    pub order: Vec<OrderTerm>,
+}
+
+/// A step along a relation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// The table that it leads to.
+    pub table: &'static str,
+    /// The columns that are equal: of the row it starts from, and of the row it leads to.
+    pub on: Vec<(&'static str, &'static str)>,
+}
+
+/// What to sort by.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OrderTerm {
+    /// The column, or what is computed.
+    pub term: Term,
+    /// The direction.
+    pub direction: Direction,
+}
+
+impl Term {
+    /// Whether rows of other tables take part, so that columns need to say whose they are.
+    pub(crate) fn looks_elsewhere(&self) -> bool {
+        match self {
+            Self::Related { .. } | Self::At { .. } => true,
+            Self::Call { args: terms, .. } | Self::Several(terms) => {
+                terms.iter().any(Self::looks_elsewhere)
+            }
+            Self::Infix { left, right, .. } => left.looks_elsewhere() || right.looks_elsewhere(),
+            Self::Cast { of, .. } => of.looks_elsewhere(),
+            Self::Case {
+                branches,
+                otherwise,
+            } => {
+                otherwise.looks_elsewhere()
+                    || (branches.iter())
+                        .any(|(test, term)| test.looks_elsewhere() || term.looks_elsewhere())
+            }
+            Self::Test(predicate) => predicate.looks_elsewhere(),
+            Self::Aggregate(aggregate) => {
+                aggregate.of.iter().any(Self::looks_elsewhere)
+                    || (aggregate.filter.as_ref()).is_some_and(Predicate::looks_elsewhere)
+            }
+            Self::Window(window) => {
+                window.function.looks_elsewhere()
+                    || window.partition.iter().any(Self::looks_elsewhere)
+                    || window
+                        .order
+                        .iter()
+                        .any(|order| order.term.looks_elsewhere())
+            }
+            Self::Fragment(pieces) => pieces
+                .iter()
+                .any(|piece| matches!(piece, Piece::Term(term) if term.looks_elsewhere())),
+            Self::Column(_)
+            | Self::All(_)
+            | Self::Path { .. }
+            | Self::Length(_)
+            | Self::Value(_)
+            | Self::Select(_) => false,
+        }
+    }
+
+    /// Whether it is made of the rows of a group, in any part of it.
+    pub(crate) fn aggregates(&self) -> bool {
+        match self {
+            Self::Aggregate(_) => true,
+            Self::Call { args: terms, .. } | Self::Several(terms) => {
+                terms.iter().any(Self::aggregates)
+            }
+            Self::Infix { left, right, .. } => left.aggregates() || right.aggregates(),
+            Self::Cast { of, .. } => of.aggregates(),
+            Self::Case {
+                branches,
+                otherwise,
+            } => {
+                otherwise.aggregates()
+                    || (branches.iter()).any(|(test, term)| test.aggregates() || term.aggregates())
+            }
+            Self::Test(predicate) => predicate.aggregates(),
+            Self::Fragment(pieces) => pieces
+                .iter()
+                .any(|piece| matches!(piece, Piece::Term(term) if term.aggregates())),
+            Self::At { term, .. } => term.aggregates(),
+            Self::Window(_)
+            | Self::Related { .. }
+            | Self::Column(_)
+            | Self::All(_)
+            | Self::Path { .. }
+            | Self::Length(_)
+            | Self::Value(_)
+            | Self::Select(_) => false,
+        }
+    }
+
+    /// Whether the value is a literal NULL.
+    pub(crate) const fn is_null(&self) -> bool {
+        matches!(self, Self::Value(Value::Null))
+    }
 }

@@ -1,6 +1,6 @@
 //! Where a set-based write runs, and what it is made of.
 
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -91,6 +91,37 @@ impl Write {
                 ..Batch::default()
             },
         })
+    }
+}
+
+impl Write {
+    /// Steps to come, and the keys that they need.
+    pub(crate) const fn from_batch(batch: Batch) -> Self {
+        Self { batch }
+    }
+
+    /// One statement on a table.
+    pub(crate) fn step(table: &'static str, statement: Statement, returns: bool) -> Self {
+        let mut write = Self::from_batch(Batch::default());
+        let args = statement.args.into_iter().map(Arg::Value).collect();
+        write.push(table, statement.text, args, returns);
+        write
+    }
+
+    /// One more.
+    pub(crate) fn push(
+        &mut self,
+        table: &'static str,
+        text: Arc<str>,
+        args: Vec<Arg>,
+        returns: bool,
+    ) {
+        self.batch.steps.push(Step {
+            text,
+            args,
+            expect: Expect::Any { table: Some(table) },
+            returns,
+        });
     }
 }
 

@@ -1,0 +1,232 @@
+//! From an entity to those that are related to it.
+
+use std::future::Future;
+
+use crate::{
+    context::{Context, Tracked, Tracking},
+    entity::{Column, Entity, Identities, TableDef, encode_column},
+    error::Result,
+    query::{Fetch, Invalid, Query, Related, Relation, Step, Whole},
+    tracker::is_temporary,
+    value::Value,
+};
+
+impl Context<'_> {
+    /// Those that a relation leads to among the entities tracked here, as they are here: with the references that were
+    /// changed and not saved yet, without what was removed. A to-one relation gives an `Option`, a to-many one a `Vec` in
+    /// the order in which they came to be tracked.
+    ///
+    /// It asks no database, and looks at all tracked entities of the type: where many parents are gone through take the
+    /// handles that [`Query::load`] gives.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// #[derive(Debug, Entity)]
+    /// #[entity(has_many(lines: Line))]
+    /// struct Invoice {
+    ///     #[entity(id)]
+    ///     id: i64,
+    /// }
+    ///
+    /// #[derive(Debug, Entity)]
+    /// struct Line {
+    ///     #[entity(id)]
+    ///     id: i64,
+    ///     #[entity(references = Invoice, index)]
+    ///     invoice_id: i64,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Invoice, Line)>().await?;
+    /// let mut ctx = db.context();
+    /// let invoice = ctx.add(Invoice { id: 0 });
+    /// let line = ctx.add(Line { id: 0, invoice_id: ctx[invoice].id });
+    /// assert_eq!(ctx.related(invoice, Invoice::LINES)?, [line]);
+    /// assert_eq!(ctx.related(line, Line::INVOICE)?, Some(invoice));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind `Model` if the relation is none; `Value` if a key cannot be stored. A stale handle has nothing related to it.
+    pub fn related<E: Entity, V: Navigation<E>>(
+        &self,
+        handle: Tracked<E>,
+        relation: V,
+    ) -> Result<V::Found> {
+        relation.local(self, handle)
+    }
+
+    /// Reads those that a relation leads to and tracks them; then it gives what [`related`](Context::related) does, with
+    /// those that are not saved yet among them. One that is tracked already stays as it is here.
+    ///
+    /// # Errors
+    ///
+    /// Those of `related`, and those of reading.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it tracks nothing.
+    pub async fn load_related<E: Entity, V: Navigation<E>>(
+        &mut self,
+        handle: Tracked<E>,
+        relation: V,
+    ) -> Result<V::Found> {
+        self.settle_abandoned().await?;
+        relation.read(self, handle).await?;
+        relation.local(self, handle)
+    }
+
+    /// The values in some columns of a tracked entity; nothing if one is NULL.
+    fn values<E: Entity>(
+        &self,
+        handle: Tracked<E>,
+        columns: &[usize],
+    ) -> Result<Option<Vec<Value>>> {
+        let Some(entity) = self.get(handle) else {
+            return Ok(None);
+        };
+        let values = columns.iter().map(|column| encode_column(entity, *column));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        Ok((!values.iter().any(Value::is_null)).then_some(values))
+    }
+
+    /// The tracked entities that are equal in these columns to values of columns of another table.
+    fn equal<T: Entity>(
+        &self,
+        columns: &[usize],
+        values: &[Value],
+        (of, their): (&'static TableDef, &[usize]),
+    ) -> Result<Vec<Tracked<T>>> {
+        // A reference is compared as the key that it refers to is: whichever of the two that is.
+        let (table, compared) = if their == of.key {
+            (of, their)
+        } else {
+            (T::TABLE, columns)
+        };
+        let wanted = Identities::within(table, compared, values);
+        let mut found = Vec::new();
+        for (handle, entity) in self.iter::<T>() {
+            let theirs = columns.iter().map(|column| encode_column(entity, *column));
+            let theirs = theirs.collect::<Result<Vec<_>>>()?;
+            if wanted.is_some() && Identities::within(table, compared, &theirs) == wanted {
+                found.push(handle);
+            }
+        }
+        Ok(found)
+    }
+
+    fn next<E: Entity, T: Entity>(
+        &self,
+        handle: Tracked<E>,
+        step: &Step,
+    ) -> Result<Vec<Tracked<T>>> {
+        match self.values(handle, &step.from_columns)? {
+            None => Ok(Vec::new()),
+            Some(values) => self.equal(&step.to_columns, &values, (step.from, &step.from_columns)),
+        }
+    }
+
+    /// Reads the rows that are equal in the step's columns, with what else is to be read.
+    async fn read_step<E: Entity, T: Entity, S: Tracking<T>>(
+        &mut self,
+        handle: Tracked<E>,
+        step: &Step,
+        selection: S,
+    ) -> Result<()> {
+        let Some(values) = self.values(handle, &step.from_columns)? else {
+            return Ok(());
+        };
+        // What is not saved has no rows that refer to it.
+        if values.iter().any(is_temporary) {
+            return Ok(());
+        }
+        let query = Query::<T>::new().equal(&step.to_columns, values);
+        query.select(selection).load(self).await?;
+        Ok(())
+    }
+}
+
+/// What [`Context::related`] follows: a [`Relation`].
+pub trait Navigation<E: Entity>: Copy + Send {
+    /// An `Option` of a handle, or a `Vec` of them.
+    type Found;
+
+    #[doc(hidden)]
+    fn local(self, ctx: &Context<'_>, handle: Tracked<E>) -> Result<Self::Found>;
+
+    #[doc(hidden)]
+    fn read(
+        self,
+        ctx: &mut Context<'_>,
+        handle: Tracked<E>,
+    ) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl<E: Entity, R: Related> Navigation<E> for Relation<E, R> {
+    type Found = R::Tracked<Tracked<R::Entity>>;
+
+    fn local(self, ctx: &Context<'_>, handle: Tracked<E>) -> Result<Self::Found> {
+        let [step] = only(self.steps()?)?;
+        Ok(R::tracked(ctx.next(handle, &step)?))
+    }
+
+    async fn read(self, ctx: &mut Context<'_>, handle: Tracked<E>) -> Result<()> {
+        let [step] = only(self.steps()?)?;
+        ctx.read_step::<E, R::Entity, _>(handle, &step, Whole).await
+    }
+}
+
+impl<E: Entity, T: Entity, J: Entity> Navigation<E> for Relation<E, Vec<T>, J> {
+    type Found = Vec<Tracked<T>>;
+
+    fn local(self, ctx: &Context<'_>, handle: Tracked<E>) -> Result<Self::Found> {
+        let [first, second] = only(self.steps()?)?;
+        let mut found = Vec::new();
+        for join in ctx.next::<E, J>(handle, &first)? {
+            found.extend(ctx.next::<J, T>(join, &second)?);
+        }
+        Ok(found)
+    }
+
+    async fn read(self, ctx: &mut Context<'_>, handle: Tracked<E>) -> Result<()> {
+        let [first, _] = only(self.steps()?)?;
+        let others: Fetch<J, T> = self.beyond_join()?;
+        ctx.read_step::<E, J, _>(handle, &first, (Whole, others))
+            .await
+    }
+}
+
+fn only<const N: usize>(steps: Vec<Step>) -> Result<[Step; N]> {
+    Ok(<[Step; N]>::try_from(steps)
+        .map_err(|_| Invalid::Refused("a relation has more steps than its type says"))?)
+}
+
+/// What says which entity above another one is meant: the column that refers to it, or the relation between the two.
+pub trait Refers<C: Entity> {
+    /// The position of a column of `C`.
+    #[doc(hidden)]
+    fn position(&self) -> Result<usize>;
+}
+
+impl<C: Entity, T> Refers<C> for Column<C, T> {
+    fn position(&self) -> Result<usize> {
+        Ok(self.index())
+    }
+}
+
+macro_rules! refers {
+    ($($relation:ty => $by:ident),*) => {$(
+        impl<C: Entity, P: Entity> Refers<C> for $relation {
+            fn position(&self) -> Result<usize> {
+                let [step] = only(self.steps()?)?;
+                Ok(step.$by[0])
+            }
+        }
+    )*};
+}
+
+refers!(Relation<P, Vec<C>> => to_columns, Relation<C, P> => from_columns, Relation<C, Option<P>> => from_columns);

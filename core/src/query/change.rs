@@ -1,0 +1,397 @@
+//! Changing many rows at once, without reading them first.
+
+use std::{fmt, future::Future};
+
+use chrono::Utc;
+use futures_util::{FutureExt as _, future};
+
+use crate::{
+    entity::{Column, Entity},
+    error::{Error, Result},
+    query::{Operand, Query, Selection, case::checked, condition::Invalid, selection::NoReads},
+    sql::{self, Predicate, Select, Term, Write, WriteExecutor, Written},
+    value::{ColumnType as _, Value},
+};
+
+/// An UPDATE of the rows that a query finds; made by [`Query::update`].
+#[must_use = "an update does nothing until it is executed"]
+pub struct Update<E, S = ()> {
+    query: Query<E>,
+    set: Vec<(usize, Result<Term, Invalid>)>,
+    returning: S,
+}
+
+/// A DELETE of the rows that a query finds; made by [`Query::delete`].
+#[must_use = "a delete does nothing until it is executed"]
+pub struct Delete<E, S = ()> {
+    query: Query<E>,
+    returning: S,
+}
+
+/// # Changing what it finds
+///
+/// These write at once: no context knows of them, and entities that are tracked stay as they were read. A `version` is
+/// counted up, so that saving such an entity is a conflict and not a lost update; `updated_at` gets the time. With a
+/// limit or an offset those rows are changed that the query would read, which takes a key of one column.
+impl<E: Entity> Query<E> {
+    /// Updates the rows: [`set`](Update::set) says which columns, [`execute`](Update::execute) does it.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, sold: bool }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Item { id: 0, name: "tea".into(), price: 3, sold: false });
+    /// # ctx.save_changes().await?;
+    /// let rows = Item::query()
+    ///     .filter(Item::SOLD.eq(false))
+    ///     .update()
+    ///     .set(Item::PRICE, Item::PRICE * 2)
+    ///     .execute(&db)
+    ///     .await?;
+    /// assert_eq!(rows, 1);
+    /// let prices = Item::query()
+    ///     .update()
+    ///     .set(Item::NAME, Item::NAME.upper())
+    ///     .returning((Item::NAME, Item::PRICE))
+    ///     .all(&db)
+    ///     .await?;
+    /// assert_eq!(prices, [("TEA".to_owned(), 6)]);
+    /// # Ok(()) }
+    /// ```
+    pub const fn update(self) -> Update<E> {
+        Update {
+            query: self,
+            set: Vec::new(),
+            returning: (),
+        }
+    }
+
+    /// Deletes the rows: [`execute`](Delete::execute) does it.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Visit { #[entity(id)] id: i64, page: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Visit>().await?;
+    /// let oldest = Visit::query().order_by(Visit::ID.asc()).limit(1_000);
+    /// let deleted: u64 = oldest.delete().execute(&db).await?;
+    /// # assert_eq!(deleted, 0);
+    /// # Ok(()) }
+    /// ```
+    pub const fn delete(self) -> Delete<E> {
+        Delete {
+            query: self,
+            returning: (),
+        }
+    }
+
+    /// The conditions by which the rows are found.
+    fn into_conditions(self) -> Result<Vec<Predicate>, Invalid> {
+        let (select, _) = self.into_parts()?;
+        if select.source.is_some() {
+            return Err(Invalid::Refused(
+                "rows that SQL of the application selects cannot be changed: take a query over the table",
+            ));
+        }
+        if select.distinct || !select.group.is_empty() || !select.having.is_empty() {
+            return Err(Invalid::Refused(
+                "rows are changed one by one: `distinct`, `group_by` and `having` are not taken",
+            ));
+        }
+        if select.limit.is_none() && select.offset == 0 {
+            return Ok(select.conditions);
+        }
+        let mut key = E::TABLE.key_columns();
+        let (Some(column), None) = (key.next(), key.next()) else {
+            return Err(Invalid::Refused(
+                "a limit of changes is by the key, which has to be of one column",
+            ));
+        };
+        let key = Term::Column(column.name);
+        Ok(vec![Predicate::InSelect {
+            term: key.clone(),
+            select: Box::new(Select {
+                columns: key,
+                ..select
+            }),
+        }])
+    }
+}
+
+impl<E: Entity, S> Update<E, S> {
+    /// The column becomes the value, or what an expression gives of the row as it was. Set twice, the last counts.
+    pub fn set<T>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
+        let node = checked(value.node());
+        let term = match node.shape.check() {
+            Ok(()) => node.term,
+            Err(too_deep) => Err(too_deep),
+        };
+        self.set.retain(|(other, _)| *other != column.index());
+        self.set.push((column.index(), term));
+        self
+    }
+
+    /// The same, if there is a value: for forms of which some fields are empty.
+    pub fn set_if<T>(self, column: Column<E, T>, value: Option<impl Operand<E, T>>) -> Self {
+        match value {
+            Some(value) => self.set(column, value),
+            None => self,
+        }
+    }
+
+    fn into_tree(self, returning: Option<Term>) -> Result<sql::Update, Invalid> {
+        let table = E::TABLE;
+        let mut set = Vec::with_capacity(self.set.len() + 2);
+        for (column, term) in self.set {
+            let definition = &table.columns[column];
+            let is_kept = table.version == Some(column) || table.commit_seq == Some(column);
+            if is_kept || definition.generated.is_some() {
+                return Err(Invalid::Model {
+                    table: table.name,
+                    message: format!(
+                        "the column `{}` is kept by the library or the database, and cannot be set",
+                        definition.name
+                    ),
+                });
+            }
+            let term = term?;
+            if term.aggregates() {
+                return Err(Invalid::Refused(
+                    "a column cannot be set to an aggregate of the rows: take a query `as_value`",
+                ));
+            }
+            set.push((column, term));
+        }
+        if set.is_empty() {
+            return Err(Invalid::Refused("an update sets one column at least"));
+        }
+        if let Some(version) = table.version {
+            let name = table.columns[version].name;
+            let next = Term::Infix {
+                left: Box::new(Term::Column(name)),
+                operator: " + ",
+                right: Box::new(Term::Value(Value::Integer(1))),
+            };
+            set.push((version, next));
+        }
+        if let Some(column) = table.updated_at
+            && !set.iter().any(|(other, _)| *other == column)
+        {
+            let now = Utc::now().encode().map_err(|error| Invalid::Operand {
+                table: table.name,
+                column: table.columns[column].name,
+                error,
+            })?;
+            set.push((column, Term::Value(now)));
+        }
+        let set = set.into_iter();
+        Ok(sql::Update {
+            table: table.name,
+            set: set
+                .map(|(column, term)| (table.columns[column].name, term))
+                .collect(),
+            conditions: self.query.into_conditions()?,
+            returning,
+        })
+    }
+}
+
+impl<E: Entity> Update<E> {
+    /// Tells of each row that it changed, as it is then.
+    pub fn returning<S: Selection<E>>(self, selection: S) -> Update<E, S> {
+        Update {
+            query: self.query,
+            set: self.set,
+            returning: selection,
+        }
+    }
+
+    /// Updates the rows, and says how many there were: by the database in a transaction of its own, committed when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// When the query, or what is set, is invalid; those of constraints; and those that writing has.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`WriteExecutor::write`].
+    pub fn execute<'c>(
+        self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<u64>> + Send {
+        let tree = self.into_tree(None);
+        write(
+            executor,
+            tree.map(|tree| Write::step(E::TABLE.name, tree.into_statement(), false)),
+        )
+        .map(|written| Ok(written?.changed()))
+    }
+}
+
+impl<E: Entity, S: Selection<E>> Update<E, S> {
+    /// Updates the rows, and tells of each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Update::execute`]; kind `Refused` for what one row does not tell of itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`WriteExecutor::write`].
+    pub fn all<'c>(
+        self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
+        let selection = self.returning.clone();
+        let write_of = returned(&selection)
+            .and_then(|returning| self.into_tree(Some(returning)))
+            .map(|tree| Write::step(E::TABLE.name, tree.into_statement(), true));
+        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+    }
+}
+
+impl<E: Entity, S> Delete<E, S> {
+    fn into_tree(self, returning: Option<Term>) -> Result<sql::Delete, Invalid> {
+        Ok(sql::Delete {
+            table: E::TABLE.name,
+            conditions: self.query.into_conditions()?,
+            returning,
+        })
+    }
+}
+
+impl<E: Entity> Delete<E> {
+    /// Tells of each row that it deleted, as it was.
+    pub fn returning<S: Selection<E>>(self, selection: S) -> Delete<E, S> {
+        Delete {
+            query: self.query,
+            returning: selection,
+        }
+    }
+
+    /// Deletes the rows, and says how many there were; those that cascades take along are not counted.
+    ///
+    /// # Errors
+    ///
+    /// When the query is invalid; those of constraints; and those that writing has.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`WriteExecutor::write`].
+    pub fn execute<'c>(
+        self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<u64>> + Send {
+        let tree = self.into_tree(None);
+        write(
+            executor,
+            tree.map(|tree| Write::step(E::TABLE.name, tree.into_statement(), false)),
+        )
+        .map(|written| Ok(written?.changed()))
+    }
+}
+
+impl<E: Entity, S: Selection<E>> Delete<E, S> {
+    /// Deletes the rows, and tells of each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Delete::execute`]; kind `Refused` for what one row does not tell of itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`WriteExecutor::write`].
+    pub fn all<'c>(
+        self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
+        let selection = self.returning.clone();
+        let write_of = returned(&selection)
+            .and_then(|returning| self.into_tree(Some(returning)))
+            .map(|tree| Write::step(E::TABLE.name, tree.into_statement(), true));
+        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+    }
+}
+
+pub(in crate::query) fn write<'c>(
+    executor: impl WriteExecutor<'c>,
+    write: Result<Write, Invalid>,
+) -> impl Future<Output = Result<Written>> + Send {
+    match write {
+        Ok(write) => executor.write(write).left_future(),
+        Err(invalid) => future::ready(Err(Error::from(invalid))).right_future(),
+    }
+}
+
+/// What RETURNING selects: of the row alone.
+fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> {
+    let mut terms = Vec::new();
+    selection.terms(&mut terms)?;
+    let terms = Term::Several(terms);
+    if !S::FLAT || terms.looks_elsewhere() || terms.aggregates() {
+        return Err(Invalid::Refused(
+            "what is returned is of the changed row alone: neither relations nor aggregates are taken",
+        ));
+    }
+    Ok(terms)
+}
+
+fn told<E: Entity, S: Selection<E>>(selection: &S, written: &Written) -> Result<Vec<S::Output>> {
+    let partials = written.rows(0).map(|row| S::decode(&Values(row), 0));
+    selection.finish(partials.collect::<Result<_>>()?, &mut NoReads)
+}
+
+/// A row that was read already.
+pub(in crate::query) struct Values<'a>(pub(in crate::query) &'a [Value]);
+
+impl crate::value::Row for Values<'_> {
+    fn value(&self, index: usize) -> crate::value::ValueRef<'_> {
+        self.0.value(index)
+    }
+}
+
+impl<E, S: Clone> Clone for Update<E, S> {
+    fn clone(&self) -> Self {
+        Self {
+            query: self.query.clone(),
+            set: self.set.clone(),
+            returning: self.returning.clone(),
+        }
+    }
+}
+
+impl<E, S: Clone> Clone for Delete<E, S> {
+    fn clone(&self) -> Self {
+        Self {
+            query: self.query.clone(),
+            returning: self.returning.clone(),
+        }
+    }
+}
+
+impl<E: Entity, S: Clone> fmt::Debug for Update<E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.clone().into_tree(None) {
+            Ok(tree) => write!(f, "Update({})", tree.into_statement()),
+            Err(invalid) => write!(f, "Update({invalid:?})"),
+        }
+    }
+}
+
+impl<E: Entity, S: Clone> fmt::Debug for Delete<E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.clone().into_tree(None) {
+            Ok(tree) => write!(f, "Delete({})", tree.into_statement()),
+            Err(invalid) => write!(f, "Delete({invalid:?})"),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Rows of several queries in one result.
+
+use std::{fmt, future::Future};
+
+use crate::{
+    entity::Entity,
+    error::Result,
+    query::{
+        Query, Selection,
+        condition::Invalid,
+        run::{decode_count, decode_partial, read},
+        selection::NoReads,
+    },
+    sql::{self, Cost, Direction, Executor, Read, Select, SetOperation, Statement},
+};
+
+/// The rows of several queries that read the same types; made by [`Query::union`] and its like.
+///
+/// Its columns are those of the first. The operations are done in the order in which they are called.
+#[must_use = "a query does nothing until it is run"]
+pub struct Compound<E, S> {
+    first: Query<E, S>,
+    others: Result<Vec<(SetOperation, Select)>, Invalid>,
+    order: Vec<(usize, Direction)>,
+    limit: Option<u64>,
+    offset: u64,
+}
+
+/// # With another query
+///
+/// Both read the same types, of whatever entities, each with one statement.
+impl<E: Entity, S: Selection<E>> Query<E, S> {
+    /// The rows of both, equal ones once.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Customer { #[entity(id)] id: i64, city: String }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Supplier { #[entity(id)] id: i64, city: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Customer, Supplier)>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Customer { id: 0, city: "Rome".into() });
+    /// # ctx.add(Supplier { id: 0, city: "Rome".into() });
+    /// # ctx.add(Supplier { id: 0, city: "Bern".into() });
+    /// # ctx.save_changes().await?;
+    /// let cities = Customer::query()
+    ///     .select(Customer::CITY)
+    ///     .union(Supplier::query().select(Supplier::CITY))
+    ///     .order_by_position(0)
+    ///     .all(&db)
+    ///     .await?;
+    /// assert_eq!(cities, ["Bern", "Rome"]);
+    /// # Ok(()) }
+    /// ```
+    pub fn union<F: Entity, R>(self, other: Query<F, R>) -> Compound<E, S>
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.compound().and(SetOperation::Union, other)
+    }
+
+    /// The rows of both.
+    pub fn union_all<F: Entity, R>(self, other: Query<F, R>) -> Compound<E, S>
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.compound().and(SetOperation::UnionAll, other)
+    }
+
+    /// The rows that both find, each once.
+    pub fn intersect<F: Entity, R>(self, other: Query<F, R>) -> Compound<E, S>
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.compound().and(SetOperation::Intersect, other)
+    }
+
+    /// The rows that the other does not find, each once.
+    pub fn except<F: Entity, R>(self, other: Query<F, R>) -> Compound<E, S>
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.compound().and(SetOperation::Except, other)
+    }
+
+    fn compound(self) -> Compound<E, S> {
+        Compound {
+            first: self,
+            others: Ok(Vec::new()),
+            order: Vec::new(),
+            limit: None,
+            offset: 0,
+        }
+    }
+}
+
+fn part<E: Entity, S: Selection<E>>(query: Query<E, S>) -> Result<Select, Invalid> {
+    if !S::FLAT {
+        return Err(Invalid::Refused(
+            "what to-many relations lead to cannot be read by a part of a compound query",
+        ));
+    }
+    query.into_inner_select()
+}
+
+/// # Building it
+impl<E: Entity, S: Selection<E>> Compound<E, S> {
+    /// The rows of both, equal ones once.
+    pub fn union<F: Entity, R>(self, other: Query<F, R>) -> Self
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.and(SetOperation::Union, other)
+    }
+
+    /// The rows of both.
+    pub fn union_all<F: Entity, R>(self, other: Query<F, R>) -> Self
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.and(SetOperation::UnionAll, other)
+    }
+
+    /// The rows that both have, each once.
+    pub fn intersect<F: Entity, R>(self, other: Query<F, R>) -> Self
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.and(SetOperation::Intersect, other)
+    }
+
+    /// The rows that the other does not find, each once.
+    pub fn except<F: Entity, R>(self, other: Query<F, R>) -> Self
+    where
+        R: Selection<F, Output = S::Output>,
+    {
+        self.and(SetOperation::Except, other)
+    }
+
+    fn and<F: Entity, R: Selection<F>>(
+        mut self,
+        operation: SetOperation,
+        other: Query<F, R>,
+    ) -> Self {
+        let other = part(other);
+        self.others = self.others.and_then(|mut others| {
+            others.push((operation, other?));
+            Ok(others)
+        });
+        self
+    }
+
+    /// Sorts by the column at this position, the first being 0, smallest first; where it is equal, by those given before.
+    pub fn order_by_position(self, position: usize) -> Self {
+        self.sorted(position, Direction::Ascending)
+    }
+
+    /// The same, largest first.
+    pub fn order_by_position_desc(self, position: usize) -> Self {
+        self.sorted(position, Direction::Descending)
+    }
+
+    fn sorted(mut self, position: usize, direction: Direction) -> Self {
+        if position >= S::width() {
+            self.others = self.others.and(Err(Invalid::Refused(
+                "a compound query has no column at the position that it is to be sorted by",
+            )));
+        }
+        self.order.push((position, direction));
+        self
+    }
+
+    /// No more than this many rows.
+    pub const fn limit(mut self, rows: u64) -> Self {
+        self.limit = Some(rows);
+        self
+    }
+
+    /// Leaves out this many rows at the beginning.
+    pub const fn offset(mut self, rows: u64) -> Self {
+        self.offset = rows;
+        self
+    }
+
+    /// The statement; displaying it shows its text.
+    ///
+    /// # Errors
+    ///
+    /// When one of the queries is invalid.
+    pub fn sql(&self) -> Result<Statement> {
+        Ok(self.clone().into_tree()?.0.into_rows())
+    }
+
+    fn into_tree(self) -> Result<(sql::Compound, S), Invalid> {
+        if !S::FLAT {
+            part(self.first.clone())?;
+        }
+        let (first, selection) = self.first.into_parts()?;
+        let compound = sql::Compound {
+            first,
+            others: self.others?,
+            order: self.order,
+            limit: self.limit,
+            offset: self.offset,
+        };
+        Ok((compound, selection))
+    }
+}
+
+/// # Running it
+impl<E: Entity, S: Selection<E>> Compound<E, S> {
+    /// Reads all rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn all<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
+        let (prepared, selection) = match self.into_tree() {
+            Ok((compound, selection)) => {
+                let read = Read {
+                    statement: compound.into_rows(),
+                    cost: Cost::Any,
+                    entity: None,
+                    decode: decode_partial::<E, S>,
+                };
+                (Ok(read), Some(selection))
+            }
+            Err(invalid) => (Err(invalid.into()), None),
+        };
+        read(executor, prepared, move |partials| match selection {
+            Some(selection) => selection.finish(partials, &mut NoReads),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    /// Counts the rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn count<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<u64>> + Send {
+        let prepared = self.into_tree().map_err(Into::into);
+        let prepared = prepared.map(|(compound, _)| Read {
+            statement: compound.into_count(),
+            cost: Cost::Any,
+            entity: None,
+            decode: decode_count,
+        });
+        read(executor, prepared, |rows| Ok(rows.into_iter().sum()))
+    }
+}
+
+impl<E, S: Clone> Clone for Compound<E, S> {
+    fn clone(&self) -> Self {
+        Self {
+            first: self.first.clone(),
+            others: self.others.clone(),
+            order: self.order.clone(),
+            limit: self.limit,
+            offset: self.offset,
+        }
+    }
+}
+
+impl<E: Entity, S: Selection<E>> fmt::Debug for Compound<E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sql() {
+            Ok(statement) => write!(f, "Compound({statement})"),
+            Err(error) => write!(f, "Compound({error:?})"),
+        }
+    }
+}

@@ -1,0 +1,646 @@
+//! Reading what relations lead to: to-one relations with the row, by a join; to-many relations in one statement for all
+//! rows.
+
+use std::{collections::HashMap, fmt, mem};
+
+use crate::{
+    entity::{Column, Entity, Identities},
+    error::{Error, ErrorKind, Result},
+    query::{
+        Condition, Expr, Narrowed, OrderBy, Part, Projection, Reached, Related, Relation,
+        Selection, Through, Whole, With,
+        condition::{Invalid, Shape},
+        filters::{self, Lifted},
+        part::Node,
+        projected,
+        relation::{Ends, Step},
+    },
+    sql::{Aggregate, Hop, OrderTerm, Predicate, Reads, Select, Term},
+    value::{Row, Value, ValueRef},
+};
+
+/// What a [`Relation`] leads to, narrowed, sorted, or limited for each row; and what is read of it.
+#[must_use = "it does nothing until a query reads it or asks about it"]
+pub struct Fetch<E, R, J = (), N = Whole> {
+    relation: Relation<E, R, J>,
+    selection: N,
+    /// Or what is wrong with one of them, or with the order.
+    conditions: Result<Vec<Predicate>, Invalid>,
+    shape: Shape,
+    order: Vec<OrderTerm>,
+    limit: Option<u64>,
+    offset: u64,
+    lifted: Lifted,
+}
+
+/// What one row of a query has to begin with.
+#[derive(Debug)]
+pub enum Begun<P> {
+    /// What there is of the one row that there may be.
+    One(Option<P>),
+    /// The key by which the others are found.
+    Many(Vec<Value>),
+}
+
+/// The most keys of several columns that one statement asks for; each is two parameters at least.
+const PAIRS: usize = 200;
+
+impl<E, R, J> Fetch<E, R, J> {
+    pub(in crate::query) const fn new(relation: Relation<E, R, J>) -> Self {
+        Self {
+            relation,
+            selection: Whole,
+            conditions: Ok(Vec::new()),
+            shape: Shape::FLAT,
+            order: Vec::new(),
+            limit: None,
+            offset: 0,
+            lifted: Lifted::None,
+        }
+    }
+}
+
+impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
+    /// Reads only those that fulfil the condition too.
+    pub fn filter(mut self, condition: Condition<R::Entity>) -> Self
+    where
+        R: Narrowed,
+    {
+        let (predicate, shape) = condition.into_parts();
+        self.shape = self.shape.and(shape);
+        if let Ok(conditions) = &mut self.conditions {
+            match predicate {
+                Ok(predicate) => conditions.push(predicate),
+                Err(invalid) => self.conditions = Err(invalid),
+            }
+        }
+        self
+    }
+
+    /// Reads them in this order; where it is equal, in that given before.
+    pub fn order_by(mut self, orders: impl IntoIterator<Item = OrderBy<R::Entity>>) -> Self
+    where
+        R: Narrowed,
+    {
+        for order in orders {
+            match order.into_term() {
+                Ok(term) => self.order.push(term),
+                Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
+            }
+        }
+        self
+    }
+
+    /// Reads no more than this many for each row.
+    pub fn limit(mut self, rows: u64) -> Self
+    where
+        R: Narrowed,
+    {
+        self.limit = Some(rows);
+        self
+    }
+
+    /// Leaves out this many at the beginning, for each row.
+    pub fn offset(mut self, rows: u64) -> Self
+    where
+        R: Narrowed,
+    {
+        self.offset = rows;
+        self
+    }
+
+    /// Reads also those that the entity's filter of this name leaves out.
+    pub fn without_filter(mut self, name: &'static str) -> Self {
+        self.lifted.add(name);
+        self
+    }
+
+    /// Reads also those that any of the entity's filters leaves out.
+    pub fn without_filters(mut self) -> Self {
+        self.lifted = Lifted::All;
+        self
+    }
+
+    /// Reads each with what another relation leads to from there.
+    pub fn then<L>(self, load: L) -> Fetch<E, R, J, N::Both>
+    where
+        N: With<L>,
+    {
+        let (selection, rest) = self.take_selection();
+        rest.put_selection(selection.with(load))
+    }
+
+    /// Reads this of each of them instead.
+    pub fn select<M: Selection<R::Entity>>(self, selection: M) -> Fetch<E, R, J, M> {
+        self.take_selection().1.put_selection(selection)
+    }
+
+    /// Reads each as a struct that derives [`Projection`].
+    pub fn project<P: Projection<Entity = R::Entity>>(
+        self,
+    ) -> Fetch<E, R, J, impl Selection<R::Entity, Output = P>> {
+        self.select(projected::<P>())
+    }
+
+    /// The same of what another selection is made to.
+    pub(crate) fn try_map<M>(self, make: impl FnOnce(N) -> Result<M>) -> Result<Fetch<E, R, J, M>> {
+        let (selection, rest) = self.take_selection();
+        Ok(rest.put_selection(make(selection)?))
+    }
+
+    fn take_selection(self) -> (N, Fetch<E, R, J>) {
+        let Self {
+            relation,
+            selection,
+            conditions,
+            shape,
+            order,
+            limit,
+            offset,
+            lifted,
+        } = self;
+        let rest = Fetch {
+            relation,
+            selection: Whole,
+            conditions,
+            shape,
+            order,
+            limit,
+            offset,
+            lifted,
+        };
+        (selection, rest)
+    }
+}
+
+impl<E, R, J> Fetch<E, R, J> {
+    fn put_selection<M>(self, selection: M) -> Fetch<E, R, J, M> {
+        Fetch {
+            relation: self.relation,
+            selection,
+            conditions: self.conditions,
+            shape: self.shape,
+            order: self.order,
+            limit: self.limit,
+            offset: self.offset,
+            lifted: self.lifted,
+        }
+    }
+}
+
+impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
+    /// The same by way of the join entities, which are read too.
+    pub(crate) fn by_join(self) -> Result<Joined<E, T, J, N>, Invalid> {
+        let Ends::Through { by, to } = self.relation.ends else {
+            return Err(Invalid::Refused("a relation goes through nothing"));
+        };
+        let hops = vec![Step::to_parent(J::TABLE, to, T::TABLE)?.hop()];
+        let there = Predicate::At {
+            hops: hops.clone(),
+            predicate: Box::new(Predicate::All(self.all_conditions()?)),
+        };
+        let order = self.order.into_iter().map(|order| OrderTerm {
+            term: Term::At {
+                hops: hops.clone(),
+                term: Box::new(order.term),
+            },
+            direction: order.direction,
+        });
+        let mut others = Fetch::new(Relation::<J, T>::belongs_to(to)).put_selection(self.selection);
+        others.shape = self.shape.around();
+        Ok(Fetch {
+            relation: Relation::has(by),
+            selection: (Whole, others),
+            conditions: Ok(vec![there]),
+            shape: self.shape,
+            order: order.collect(),
+            limit: self.limit,
+            offset: self.offset,
+            lifted: Lifted::None,
+        })
+    }
+}
+
+impl<E: Entity, T: Entity, J: Entity> Relation<E, Vec<T>, J> {
+    /// From the join entity to the other.
+    pub(crate) fn beyond_join(self) -> Result<Fetch<J, T>, Invalid> {
+        Ok(self.fetch().by_join()?.selection.1)
+    }
+}
+
+/// Join entities, each with the entity that it leads to.
+pub(crate) type Joined<E, T, J, N> = Fetch<E, Vec<J>, (), (Whole, Fetch<J, T, (), N>)>;
+
+/// # Asking about them
+impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
+    /// There is one that fulfils the condition.
+    pub fn any(self, condition: Condition<R::Entity>) -> Condition<E> {
+        let (predicate, shape) = condition.into_parts();
+        let shape = shape.and(self.shape).around();
+        let asked = self.asked().and_then(|(hops, mut conditions)| {
+            conditions.push(predicate?);
+            if R::MANY {
+                return Ok(Predicate::Related { hops, conditions });
+            }
+            Ok(Predicate::At {
+                hops,
+                predicate: Box::new(Predicate::All(conditions)),
+            })
+        });
+        Condition::shaped(asked, shape)
+    }
+
+    /// There is none that fulfils the condition.
+    pub fn none(self, condition: Condition<R::Entity>) -> Condition<E> {
+        self.any(condition).not()
+    }
+
+    /// There is none that does not fulfil the condition; also where there is none at all.
+    pub fn all(self, condition: Condition<R::Entity>) -> Condition<E> {
+        self.any(condition.not()).not()
+    }
+
+    /// There is one.
+    pub fn exists(self) -> Condition<E> {
+        self.any(Condition::new(Predicate::Constant(true)))
+    }
+
+    /// How many there are.
+    pub fn count(self) -> Expr<E, i64> {
+        let count = Term::Aggregate(Box::new(Aggregate {
+            function: "count",
+            distinct: false,
+            of: Vec::new(),
+            filter: None,
+        }));
+        self.made_of(Node::of(Ok(count)))
+    }
+
+    /// What an aggregate makes of them.
+    pub fn of_all<V, P: Part>(self, aggregate: Column<R::Entity, V, P>) -> Expr<E, V> {
+        self.made_of(aggregate.node())
+    }
+
+    fn made_of<V>(self, node: Node) -> Expr<E, V> {
+        let asked = self.asked();
+        let mut node = node;
+        node.term = node.term.and_then(|term| {
+            if !term.aggregates() {
+                return Err(Invalid::Refused(
+                    "of the rows that a relation leads to one value is made by an aggregate: sum, min, max, count",
+                ));
+            }
+            let (hops, conditions) = asked?;
+            Ok(Term::Related {
+                hops,
+                term: Box::new(term),
+                conditions,
+            })
+        });
+        node.shape = node.shape.and(self.shape).around();
+        node.into_expr()
+    }
+
+    /// An expression over the one that there is, as one over this.
+    pub fn get<V, P: Part>(self, expression: Column<R::Entity, V, P>) -> Expr<E, R::Value>
+    where
+        R: Reached<V>,
+    {
+        let asked = self.asked();
+        let mut node = expression.node();
+        node.is_required = false;
+        node.term = node.term.and_then(|term| {
+            let (hops, conditions) = asked?;
+            let at = Term::At {
+                hops: hops.clone(),
+                term: Box::new(term),
+            };
+            if conditions.is_empty() {
+                return Ok(at);
+            }
+            let fulfils = Predicate::At {
+                hops,
+                predicate: Box::new(Predicate::All(conditions)),
+            };
+            Ok(Term::Case {
+                branches: vec![(fulfils, at)],
+                otherwise: Box::new(Term::Value(Value::Null)),
+            })
+        });
+        node.shape = node.shape.and(self.shape).around();
+        node.into_expr()
+    }
+
+    /// The way, and what those at its end must fulfil.
+    fn asked(&self) -> Result<(Vec<Hop>, Vec<Predicate>), Invalid> {
+        if self.limit.is_some() || self.offset > 0 {
+            return Err(Invalid::Refused(
+                "a limit says how many are read, and cannot be asked about",
+            ));
+        }
+        let steps = self.relation.steps()?;
+        Ok((
+            steps.iter().map(Step::hop).collect(),
+            self.all_conditions()?,
+        ))
+    }
+
+    /// With those of the entity's filters; but the one row that has to be there always is.
+    fn all_conditions(&self) -> Result<Vec<Predicate>, Invalid> {
+        let mut conditions = self.conditions.clone()?;
+        if !R::REQUIRED {
+            conditions.extend(filters::of::<R::Entity>(&self.lifted)?);
+        }
+        Ok(conditions)
+    }
+}
+
+impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, N> {
+    /// The statement that reads those of these keys, the columns that refer to the key first.
+    fn select_for(&self, keys: &[&[Value]]) -> Result<crate::sql::Statement, Invalid> {
+        self.shape.check()?;
+        let steps = self.relation.steps()?;
+        let [first, further @ ..] = &steps[..] else {
+            return Err(Invalid::Refused("a relation leads nowhere"));
+        };
+        let hops: Vec<_> = further.iter().map(Step::hop).collect();
+        let links: Vec<_> = first
+            .hop()
+            .on
+            .iter()
+            .map(|(_, there)| Term::Column(there))
+            .collect();
+        let mut terms = Vec::new();
+        self.selection.terms(&mut terms)?;
+        let mut conditions = self.all_conditions()?;
+        let mut order = self.order.clone();
+        if !hops.is_empty() {
+            let at = |term| Term::At {
+                hops: hops.clone(),
+                term: Box::new(term),
+            };
+            terms = vec![at(Term::Several(terms))];
+            for term in &mut order {
+                let there = mem::replace(&mut term.term, Term::Value(Value::Null));
+                term.term = at(there);
+            }
+            conditions = vec![Predicate::At {
+                hops: hops.clone(),
+                predicate: Box::new(Predicate::All(conditions)),
+            }];
+        }
+        conditions.insert(0, among(&links, keys));
+        let columns = links.iter().cloned().chain(terms).collect();
+        let select = Select {
+            conditions,
+            order,
+            limit: self.limit,
+            offset: self.offset,
+            ..Select::of(first.to.name, Term::Several(columns))
+        };
+        if select.limit.is_some() || select.offset > 0 {
+            return Ok(select.into_rows_of_parts(links));
+        }
+        Ok(select.into_rows())
+    }
+
+    /// Reads those that belong to rows with these keys.
+    fn finish_many(
+        &self,
+        keys: &[Vec<Value>],
+        reads: &mut dyn Reads,
+    ) -> Result<Vec<Vec<N::Output>>> {
+        let columns = E::TABLE.key;
+        // Of rows with the same key each gets its own: what is read need not be cloned.
+        let mut asking: HashMap<Identities<'_>, Vec<usize>> = HashMap::with_capacity(keys.len());
+        let mut distinct: Vec<&[Value]> = Vec::with_capacity(keys.len());
+        for (position, key) in keys.iter().enumerate() {
+            let Some(identity) = Identities::within(E::TABLE, columns, key) else {
+                continue;
+            };
+            let positions = asking.entry(identity).or_default();
+            if positions.is_empty() {
+                distinct.push(key);
+            }
+            positions.push(position);
+        }
+        let mut owners = Vec::new();
+        let mut partials = Vec::new();
+        let width = columns.len();
+        let chunk = if width == 1 { distinct.len() } else { PAIRS };
+        for keys in distinct.chunks(chunk.max(1)) {
+            let statement = self.select_for(keys).map_err(Error::from)?;
+            reads.rows(&statement, &mut |row| {
+                let Some(values) = key_of(row, width) else {
+                    return Ok(());
+                };
+                let owner = Identities::within(E::TABLE, columns, &values);
+                let positions = owner.and_then(|owner| asking.get(&owner));
+                for position in positions.into_iter().flatten() {
+                    owners.push(*position);
+                    partials.push(N::decode(row, width)?);
+                }
+                Ok(())
+            })?;
+        }
+        let found = self.selection.finish(partials, reads)?;
+        let mut of_each: Vec<Vec<N::Output>> = keys.iter().map(|_| Vec::new()).collect();
+        for (owner, output) in owners.into_iter().zip(found) {
+            of_each[owner].push(output);
+        }
+        Ok(of_each)
+    }
+}
+
+/// The key that a row refers to, with which it begins.
+fn key_of(row: &dyn Row, width: usize) -> Option<Vec<Value>> {
+    (0..width)
+        .map(|column| row.value(column).to_value().ok())
+        .collect()
+}
+
+/// That the columns hold one of the keys.
+fn among(links: &[Term], keys: &[&[Value]]) -> Predicate {
+    if let [link] = links {
+        return Predicate::In {
+            term: link.clone(),
+            values: keys.iter().filter_map(|key| key.first().cloned()).collect(),
+            negated: false,
+        };
+    }
+    let equal = |key: &&[Value]| {
+        let parts = links
+            .iter()
+            .zip(*key)
+            .map(|(link, value)| Predicate::Compare {
+                term: link.clone(),
+                comparison: crate::sql::Comparison::Equal,
+                with: Term::Value(value.clone()),
+            });
+        Predicate::All(parts.collect())
+    };
+    Predicate::Any(keys.iter().map(equal).collect())
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
+    for Fetch<E, R, J, N>
+{
+    type Output = R::Wrapped<N::Output>;
+    type Partial = Begun<N::Partial>;
+    const FLAT: bool = !R::MANY && N::FLAT;
+
+    fn width() -> usize {
+        if R::MANY {
+            E::TABLE.key.len()
+        } else {
+            1 + N::width()
+        }
+    }
+
+    fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
+        self.shape.check()?;
+        let steps = self.relation.steps()?;
+        if R::MANY {
+            // What is wrong with it is told before anything is read.
+            self.selection.terms(&mut Vec::new())?;
+            self.all_conditions()?;
+            let key = E::TABLE
+                .key_columns()
+                .map(|column| Term::Column(column.name));
+            terms.extend(key);
+            return Ok(());
+        }
+        let hops: Vec<_> = steps.iter().map(Step::hop).collect();
+        let conditions = self.all_conditions()?;
+        let mut there = Vec::new();
+        self.selection.terms(&mut there)?;
+        terms.push(Term::Test(Box::new(Predicate::At {
+            hops: hops.clone(),
+            predicate: Box::new(Predicate::All(conditions)),
+        })));
+        terms.push(Term::At {
+            hops,
+            term: Box::new(Term::Several(there)),
+        });
+        Ok(())
+    }
+
+    fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial> {
+        if R::MANY {
+            let mut key = Vec::with_capacity(E::TABLE.key.len());
+            for (position, column) in E::TABLE.key_columns().enumerate() {
+                let value = row.value(at + position).to_value().map_err(|error| {
+                    Error::new(ErrorKind::Decode, error.to_string())
+                        .with_table(E::TABLE.name)
+                        .with_column(column.name)
+                })?;
+                key.push(value);
+            }
+            return Ok(Begun::Many(key));
+        }
+        let is_there = row.value(at) == ValueRef::Integer(1);
+        Ok(Begun::One(
+            is_there.then(|| N::decode(row, at + 1)).transpose()?,
+        ))
+    }
+
+    fn finish(
+        &self,
+        partials: Vec<Self::Partial>,
+        reads: &mut dyn Reads,
+    ) -> Result<Vec<Self::Output>> {
+        let mut keys = Vec::new();
+        let mut there = Vec::new();
+        let mut is_there = Vec::with_capacity(partials.len());
+        for partial in partials {
+            match partial {
+                Begun::Many(key) => keys.push(key),
+                Begun::One(one) => {
+                    is_there.push(one.is_some());
+                    there.extend(one);
+                }
+            }
+        }
+        let found: Vec<Vec<N::Output>> = if R::MANY {
+            self.finish_many(&keys, reads)?
+        } else {
+            let mut found = self.selection.finish(there, reads)?.into_iter();
+            let of = |is_there: bool| {
+                is_there
+                    .then(|| found.next())
+                    .flatten()
+                    .into_iter()
+                    .collect()
+            };
+            is_there.into_iter().map(of).collect()
+        };
+        let wrapped = found.into_iter().map(|found| {
+            R::wrapped(found).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::NotFound,
+                    format!(
+                        "the {} that a {} refers to is not there: foreign keys were switched off by whoever wrote it",
+                        R::Entity::TABLE.entity,
+                        E::TABLE.entity
+                    ),
+                )
+                .with_table(E::TABLE.name)
+            })
+        });
+        wrapped.collect()
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E: Entity, R: Related, J: Through> Selection<E> for Relation<E, R, J> {
+    type Output = R::Wrapped<R::Entity>;
+    type Partial = Begun<R::Entity>;
+    const FLAT: bool = !R::MANY;
+
+    fn width() -> usize {
+        <Fetch<E, R, J> as Selection<E>>::width()
+    }
+
+    fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
+        self.fetch().terms(terms)
+    }
+
+    fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial> {
+        <Fetch<E, R, J> as Selection<E>>::decode(row, at)
+    }
+
+    fn finish(
+        &self,
+        partials: Vec<Self::Partial>,
+        reads: &mut dyn Reads,
+    ) -> Result<Vec<Self::Output>> {
+        self.fetch().finish(partials, reads)
+    }
+}
+
+impl<E, R, J, N: Clone> Clone for Fetch<E, R, J, N> {
+    fn clone(&self) -> Self {
+        Self {
+            relation: self.relation,
+            selection: self.selection.clone(),
+            conditions: self.conditions.clone(),
+            shape: self.shape,
+            order: self.order.clone(),
+            limit: self.limit,
+            offset: self.offset,
+            lifted: self.lifted.clone(),
+        }
+    }
+}
+
+impl<E: Entity, R: Related, J: Through, N> fmt::Debug for Fetch<E, R, J, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetch")
+            .field("relation", &self.relation)
+            .field("conditions", &self.conditions)
+            .field("order", &self.order)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

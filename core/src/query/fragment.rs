@@ -1,0 +1,168 @@
+//! SQL as it is written, with expressions in it.
+
+use crate::{
+    entity::{Column, Entity},
+    query::{
+        Expr, Part,
+        case::checked,
+        condition::{Invalid, Shape},
+        part::Node,
+    },
+    sql::{Piece, Term},
+    value::{ColumnType, Scalar, Value, check_text},
+};
+
+/// An expression for which there is no method: SQL with `{}` where each argument stands, or `{0}`, `{1}` by their
+/// positions; `{{` is a brace. Arguments are columns and expressions of the entity, and values, which become parameters.
+///
+/// The text is a part of the program, so that nothing that a user typed becomes SQL. What type it gives is yours to say.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::fragment;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # ctx.add(Item { id: 0, name: "tea".into() });
+/// # ctx.save_changes().await?;
+/// let code = fragment::<Item, String>("printf('%04d-%s', {}, upper({}))", (Item::ID, Item::NAME));
+/// assert_eq!(Item::query().select(code).one(&db).await?, "0001-TEA");
+/// # Ok(()) }
+/// ```
+///
+/// A query with it fails with kind [`ErrorKind::Refused`](crate::error::ErrorKind::Refused) if arguments and
+/// placeholders do not match, and with SQLite's own error if it is no SQL.
+#[must_use]
+pub fn fragment<E: Entity, T: ColumnType>(
+    sql: &'static str,
+    args: impl Arguments<E>,
+) -> Expr<E, T> {
+    let mut nodes = Vec::new();
+    args.collect(&mut nodes);
+    let mut shape = Shape::FLAT;
+    let mut column = "";
+    for node in &nodes {
+        shape = shape.and(node.shape);
+        if column.is_empty() {
+            column = node.column;
+        }
+    }
+    let mut node = Node::of(pieces(sql, nodes).map(Term::Fragment));
+    node.shape = shape.around();
+    node.column = column;
+    node.into_expr()
+}
+
+/// The same as a whole statement.
+pub(in crate::query) fn source<E>(
+    sql: &'static str,
+    args: impl Arguments<E>,
+) -> Result<Vec<Piece>, Invalid> {
+    let mut nodes = Vec::new();
+    args.collect(&mut nodes);
+    pieces(sql, nodes)
+}
+
+/// One argument of a [`fragment`].
+pub trait Argument<E> {
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "so that nobody else implements it")]
+    fn node(self) -> Node;
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E: Entity, T, P: Part> Argument<E> for Column<E, T, P> {
+    fn node(self) -> Node {
+        self.node()
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Argument<E> for T {
+    fn node(self) -> Node {
+        checked(self.encode().map(|value| Node::of(Ok(Term::Value(value)))))
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E> Argument<E> for &str {
+    fn node(self) -> Node {
+        let value = check_text(self).map(|()| Value::Text(self.to_owned()));
+        checked(value.map(|value| Node::of(Ok(Term::Value(value)))))
+    }
+}
+
+/// The arguments of a [`fragment`]: a tuple of up to eight, `()` for none.
+pub trait Arguments<E> {
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "so that nobody else implements it")]
+    fn collect(self, nodes: &mut Vec<Node>);
+}
+
+macro_rules! arguments {
+    ($($name:ident $index:tt),*) => {
+        #[allow(private_interfaces, reason = "as in the trait")]
+        #[allow(unused_variables, reason = "of no arguments nothing is collected")]
+        impl<E, $($name: Argument<E>),*> Arguments<E> for ($($name,)*) {
+            fn collect(self, nodes: &mut Vec<Node>) {
+                $(nodes.push(self.$index.node());)*
+            }
+        }
+    };
+}
+
+arguments!();
+arguments!(A 0);
+arguments!(A 0, B 1);
+arguments!(A 0, B 1, C 2);
+arguments!(A 0, B 1, C 2, D 3);
+arguments!(A 0, B 1, C 2, D 3, F 4);
+arguments!(A 0, B 1, C 2, D 3, F 4, G 5);
+arguments!(A 0, B 1, C 2, D 3, F 4, G 5, H 6);
+arguments!(A 0, B 1, C 2, D 3, F 4, G 5, H 6, I 7);
+
+fn pieces(sql: &'static str, nodes: Vec<Node>) -> Result<Vec<Piece>, Invalid> {
+    let terms: Vec<_> = (nodes.into_iter())
+        .map(|node| node.term)
+        .collect::<Result<_, _>>()?;
+    const MISMATCH: Invalid =
+        Invalid::Refused("the placeholders `{}` of a fragment do not match its arguments");
+    let mut pieces = Vec::new();
+    let mut used = vec![false; terms.len()];
+    let mut text = String::new();
+    let mut next = 0;
+    let mut rest = sql;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, brace) = rest.split_at(at);
+        text.push_str(before);
+        if let Some(after) = (brace.strip_prefix("{{")).or_else(|| brace.strip_prefix("}}")) {
+            text.push_str(&brace[..1]);
+            rest = after;
+            continue;
+        }
+        let inside = brace.strip_prefix('{').and_then(|it| it.split_once('}'));
+        let (number, after) = inside.ok_or(MISMATCH)?;
+        let position = if number.is_empty() {
+            next += 1;
+            next - 1
+        } else {
+            number.parse().map_err(|_| MISMATCH)?
+        };
+        let term = terms.get(position).ok_or(MISMATCH)?;
+        used[position] = true;
+        pieces.push(Piece::Sql(std::mem::take(&mut text).into()));
+        pieces.push(Piece::Term(term.clone()));
+        rest = after;
+    }
+    if used.contains(&false) {
+        return Err(MISMATCH);
+    }
+    text.push_str(rest);
+    pieces.push(Piece::Sql(text.into()));
+    Ok(pieces)
+}

@@ -1,0 +1,194 @@
+//! SQL of the application that gives no entities.
+
+use std::{fmt, future::Future, marker::PhantomData};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    query::{Arguments, condition::Invalid, fragment, run::read},
+    sql::{Cost, Executor, Piece, Read, Rows, statement_of},
+    value::{ColumnType, Row},
+};
+
+/// A statement of the application; made by [`raw`].
+#[must_use = "a statement does nothing until it is run"]
+pub struct RawQuery<T> {
+    pieces: Result<Vec<Piece>, Invalid>,
+    of: PhantomData<fn() -> T>,
+}
+
+/// A statement that reads, as it is written: reports with windows, common table expressions, whatever SQLite knows. Its
+/// columns become a tuple by their positions, or one value if there is one.
+///
+/// The text is a part of the program. `{}` stands where each argument does, `{0}` or `{1}` for one by its position; `{{` is
+/// a brace. To read entities see [`Query::from_sql`](crate::query::Query::from_sql); to write see
+/// [`Database::write`](crate::database::Database::write), where sqlx takes any SQL.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::raw;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// let rows = raw::<(i64, String)>(
+///     "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < {})
+///      SELECT x, printf('%03d', x) FROM n",
+///     (3,),
+/// )
+/// .all(&db)
+/// .await?;
+/// assert_eq!(rows[2], (3, "003".to_owned()));
+/// # Ok(()) }
+/// ```
+pub fn raw<T: FromRow>(sql: &'static str, args: impl Arguments<()>) -> RawQuery<T> {
+    RawQuery {
+        pieces: fragment::source(sql, args),
+        of: PhantomData,
+    }
+}
+
+/// What a row of a [`RawQuery`] becomes: a value, or a tuple of up to twelve.
+#[diagnostic::on_unimplemented(
+    message = "a row cannot be read as `{Self}`",
+    label = "neither a value nor a tuple of values",
+    note = "give the types of the columns: `raw::<(i64, Option<String>)>(...)`; for entities there is `Query::from_sql`"
+)]
+pub trait FromRow: Sized + Send + 'static {
+    #[doc(hidden)]
+    fn from_row(row: &dyn Row) -> Result<Self>;
+}
+
+impl<T: ColumnType + Send + 'static> FromRow for T {
+    fn from_row(row: &dyn Row) -> Result<Self> {
+        value(row, 0)
+    }
+}
+
+macro_rules! tuple {
+    ($($name:ident $index:literal),*) => {
+        impl<$($name: ColumnType + Send + 'static),*> FromRow for ($($name,)*) {
+            fn from_row(row: &dyn Row) -> Result<Self> {
+                Ok(($(value::<$name>(row, $index)?,)*))
+            }
+        }
+    };
+}
+
+tuple!(A 0);
+tuple!(A 0, B 1);
+tuple!(A 0, B 1, C 2);
+tuple!(A 0, B 1, C 2, D 3);
+tuple!(A 0, B 1, C 2, D 3, E 4);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
+
+fn value<T: ColumnType>(row: &dyn Row, index: usize) -> Result<T> {
+    T::decode(row.value(index)).map_err(|error| {
+        Error::new(
+            ErrorKind::Decode,
+            format!("column {} of the result: {error}", index + 1),
+        )
+    })
+}
+
+impl<T: FromRow> RawQuery<T> {
+    /// Reads all rows.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`ErrorKind::Refused`] for a text that does not only read, or has other placeholders than arguments; those
+    /// of SQLite; [`ErrorKind::Decode`] if a value is not of its type.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn all<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Vec<T>>> + Send {
+        read(executor, self.into_read(), Ok)
+    }
+
+    /// Reads the first row, if there is any; the statement is run as it is, so it should have a limit.
+    ///
+    /// # Errors
+    ///
+    /// As [`RawQuery::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn first<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Option<T>>> + Send {
+        read(executor, self.into_read(), |rows| {
+            Ok(rows.into_iter().next())
+        })
+    }
+
+    /// Reads the only row.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`ErrorKind::NotFound`] if there is none, [`ErrorKind::MoreThanOne`] if there are more; else as
+    /// [`RawQuery::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn one<'c>(self, executor: impl Executor<'c>) -> impl Future<Output = Result<T>> + Send {
+        read(executor, self.into_read(), |rows| {
+            let mut rows = rows.into_iter();
+            match (rows.next(), rows.next()) {
+                (Some(row), None) => Ok(row),
+                (None, _) => Err(Error::new(ErrorKind::NotFound, "the statement gave no row")),
+                (Some(_), Some(_)) => Err(Error::new(
+                    ErrorKind::MoreThanOne,
+                    "the statement gave more than one row",
+                )),
+            }
+        })
+    }
+
+    /// Reads the rows as they are asked for. What is wrong with the statement is the stream's only item.
+    pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, T> {
+        match self.into_read() {
+            Ok(read) => executor.stream(read),
+            Err(error) => Box::pin(futures_util::stream::once(std::future::ready(Err(error)))),
+        }
+    }
+
+    fn into_read(self) -> Result<Read<T>> {
+        Ok(Read {
+            statement: statement_of(self.pieces?),
+            cost: Cost::Any,
+            entity: None,
+            decode: T::from_row,
+        })
+    }
+}
+
+impl<T> Clone for RawQuery<T> {
+    fn clone(&self) -> Self {
+        Self {
+            pieces: self.pieces.clone(),
+            of: PhantomData,
+        }
+    }
+}
+
+/// Shows the text; no values.
+impl<T> fmt::Debug for RawQuery<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pieces {
+            Ok(pieces) => write!(f, "RawQuery({})", statement_of(pieces.clone())),
+            Err(invalid) => write!(f, "RawQuery({invalid:?})"),
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Relations between entities.
+
+use std::{fmt, marker::PhantomData};
+
+use crate::{
+    entity::{Column, Entity, TableDef},
+    query::{
+        Condition, Expr, Fetch, Nullable, OrderBy, Part, Projection, Selection, Whole,
+        condition::Invalid,
+    },
+    sql::Hop,
+};
+
+/// How to get from an entity `E` to those that are related to it. The derive makes a constant for each.
+///
+/// `R` is what comes of it: the other entity, an `Option` of it if there may be none, or a `Vec` of them. Many to many
+/// goes through a join entity `J`.
+///
+/// | constant | declared by | type |
+/// |---|---|---|
+/// | `Order::CUSTOMER` | `references = Customer` on the field `customer_id` | `Relation<Order, Customer>` |
+/// | `Order::COUPON` | the same on a field that is an `Option` | `Relation<Order, Option<Coupon>>` |
+/// | `Order::LINES` | `has_many(lines: OrderLine)` on the struct | `Relation<Order, Vec<OrderLine>>` |
+/// | `User::PROFILE` | `has_one(profile: Profile)` on the struct | `Relation<User, Option<Profile>>` |
+/// | `Post::TAGS` | `has_many(tags: Tag, through = PostTag)` on the struct | `Relation<Post, Vec<Tag>, PostTag>` |
+///
+/// A query asks about them ([`any`](Self::any), [`count`](Self::count)), reads them along with its rows
+/// ([`Query::with`](crate::query::Query::with)), and computes with them ([`get`](Self::get)). Narrowed by
+/// [`filter`](Self::filter), sorted or limited it is a [`Fetch`], which does the same.
+pub struct Relation<E, R, J = ()> {
+    pub(in crate::query) ends: Ends,
+    of: PhantomData<fn() -> (E, R, J)>,
+}
+
+/// Which columns refer to which key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// The entity's own columns, to the other's key.
+    BelongsTo {
+        /// The position of one of them.
+        by: usize,
+    },
+    /// The other's columns, to the entity's key.
+    Has {
+        /// The position of one of them, in the other's table.
+        by: usize,
+    },
+    /// Columns of a third entity, to the keys of both.
+    Through {
+        /// The position of one that refers to the entity.
+        by: usize,
+        /// The position of one that refers to the other.
+        to: usize,
+    },
+}
+
+/// What a relation leads to: an entity, an `Option` of one, or a `Vec` of them.
+pub trait Related: 'static {
+    /// The other entity.
+    type Entity: Entity;
+    /// The same around something else.
+    type Wrapped<O: Send + 'static>: Send + 'static;
+    /// Whether there may be more than one.
+    const MANY: bool;
+    /// Whether there always is one.
+    const REQUIRED: bool = false;
+
+    /// Those that a context tracks: an `Option` of one, or a `Vec`.
+    type Tracked<O: Send + 'static>: Send + 'static;
+
+    /// Of any number of them.
+    #[doc(hidden)]
+    fn tracked<O: Send + 'static>(found: Vec<O>) -> Self::Tracked<O>;
+
+    /// All of them.
+    #[doc(hidden)]
+    fn unwrapped<O: Send + 'static>(wrapped: Self::Wrapped<O>) -> Vec<O>;
+
+    /// Of any number of them; nothing if there has to be one and is none.
+    #[doc(hidden)]
+    fn wrapped<O: Send + 'static>(found: Vec<O>) -> Option<Self::Wrapped<O>>;
+}
+
+impl<T: Entity> Related for T {
+    type Entity = T;
+    type Wrapped<O: Send + 'static> = O;
+    const MANY: bool = false;
+    const REQUIRED: bool = true;
+
+    type Tracked<O: Send + 'static> = Option<O>;
+
+    fn tracked<O: Send + 'static>(found: Vec<O>) -> Option<O> {
+        found.into_iter().next()
+    }
+
+    fn unwrapped<O: Send + 'static>(wrapped: O) -> Vec<O> {
+        vec![wrapped]
+    }
+
+    fn wrapped<O: Send + 'static>(found: Vec<O>) -> Option<O> {
+        found.into_iter().next()
+    }
+}
+
+impl<T: Entity> Related for Option<T> {
+    type Entity = T;
+    type Wrapped<O: Send + 'static> = Option<O>;
+    const MANY: bool = false;
+
+    type Tracked<O: Send + 'static> = Option<O>;
+
+    fn tracked<O: Send + 'static>(found: Vec<O>) -> Option<O> {
+        found.into_iter().next()
+    }
+
+    fn unwrapped<O: Send + 'static>(wrapped: Option<O>) -> Vec<O> {
+        wrapped.into_iter().collect()
+    }
+
+    fn wrapped<O: Send + 'static>(found: Vec<O>) -> Option<Option<O>> {
+        Some(found.into_iter().next())
+    }
+}
+
+impl<T: Entity> Related for Vec<T> {
+    type Entity = T;
+    type Wrapped<O: Send + 'static> = Vec<O>;
+    const MANY: bool = true;
+
+    type Tracked<O: Send + 'static> = Vec<O>;
+
+    fn tracked<O: Send + 'static>(found: Vec<O>) -> Vec<O> {
+        found
+    }
+
+    fn unwrapped<O: Send + 'static>(wrapped: Vec<O>) -> Vec<O> {
+        wrapped
+    }
+
+    fn wrapped<O: Send + 'static>(found: Vec<O>) -> Option<Vec<O>> {
+        Some(found)
+    }
+}
+
+/// What a relation leads to if some of it may be left out: an `Option` or a `Vec`.
+#[diagnostic::on_unimplemented(
+    message = "this relation always leads to one row, which cannot be left out",
+    label = "leads to one `{Self}`",
+    note = "put the condition on the query: `Order::CUSTOMER.any(condition)`"
+)]
+pub trait Narrowed: Related {}
+
+impl<T: Entity> Narrowed for Option<T> {}
+
+impl<T: Entity> Narrowed for Vec<T> {}
+
+/// What a relation goes through: nothing, or a join entity.
+pub trait Through: 'static {
+    /// The join entity's table.
+    #[doc(hidden)]
+    const JOIN: Option<&'static TableDef>;
+}
+
+impl Through for () {
+    const JOIN: Option<&'static TableDef> = None;
+}
+
+impl<J: Entity> Through for J {
+    const JOIN: Option<&'static TableDef> = Some(J::TABLE);
+}
+
+/// What one row is read through a relation as: the value, or an `Option` of it if there may be no row.
+pub trait Reached<V>: Related {
+    /// The type of the value.
+    type Value;
+}
+
+impl<T: Entity, V> Reached<V> for T {
+    type Value = V;
+}
+
+impl<T: Entity, V: Nullable> Reached<V> for Option<T> {
+    type Value = V::Nullable;
+}
+
+/// # Made by the derive
+impl<E, R> Relation<E, R> {
+    /// The entity's column at `by` refers to the other's key.
+    #[must_use]
+    pub const fn belongs_to(by: usize) -> Self {
+        Self::new(Ends::BelongsTo { by })
+    }
+
+    /// The column at `by` of the other's table refers to the entity's key.
+    #[must_use]
+    pub const fn has(by: usize) -> Self {
+        Self::new(Ends::Has { by })
+    }
+}
+
+/// # Made by the derive
+impl<E, R, J> Relation<E, R, J> {
+    /// Of the join entity's table the column at `by` refers to the entity's key, that at `to` to the other's.
+    #[must_use]
+    pub const fn through(by: usize, to: usize) -> Self {
+        Self::new(Ends::Through { by, to })
+    }
+
+    const fn new(ends: Ends) -> Self {
+        Self {
+            ends,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<E, R, J> Clone for Relation<E, R, J> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E, R, J> Copy for Relation<E, R, J> {}
+
+impl<E: Entity, R: Related, J: Through> fmt::Debug for Relation<E, R, J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (E::TABLE.entity, R::Entity::TABLE.entity);
+        match J::JOIN {
+            None => write!(f, "Relation({from} to {to})"),
+            Some(join) => write!(f, "Relation({from} to {to} through {})", join.entity),
+        }
+    }
+}
+
+/// A step along a relation: which columns of two tables are equal.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    /// The table that it starts from.
+    pub from: &'static TableDef,
+    /// The positions of its columns.
+    pub from_columns: Vec<usize>,
+    /// The table that it leads to.
+    pub to: &'static TableDef,
+    /// The positions of its columns.
+    pub to_columns: Vec<usize>,
+}
+
+impl Step {
+    pub(in crate::query) fn hop(&self) -> Hop {
+        let from = (self.from_columns.iter()).map(|column| self.from.columns[*column].name);
+        let to = (self.to_columns.iter()).map(|column| self.to.columns[*column].name);
+        Hop {
+            table: self.to.name,
+            on: from.zip(to).collect(),
+        }
+    }
+
+    pub(in crate::query) fn to_parent(
+        child: &'static TableDef,
+        by: usize,
+        parent: &'static TableDef,
+    ) -> Result<Self, Invalid> {
+        Ok(Self {
+            from: child,
+            from_columns: reference(child, by, parent)?,
+            to: parent,
+            to_columns: parent.key.to_vec(),
+        })
+    }
+
+    fn to_children(
+        parent: &'static TableDef,
+        child: &'static TableDef,
+        by: usize,
+    ) -> Result<Self, Invalid> {
+        Ok(Self {
+            from: parent,
+            from_columns: parent.key.to_vec(),
+            to: child,
+            to_columns: reference(child, by, parent)?,
+        })
+    }
+}
+
+/// The columns of a reference of which one is known, in the order of the key that it refers to.
+fn reference(
+    child: &'static TableDef,
+    by: usize,
+    parent: &'static TableDef,
+) -> Result<Vec<usize>, Invalid> {
+    let mut declared = child.foreign_keys();
+    let declared = declared
+        .find(|key| key.columns.contains(&by) && (key.reference.table)().name == parent.name);
+    match declared {
+        Some(key) => Ok(key.columns.to_vec()),
+        // The table may be one of another program, that has no foreign key.
+        None if parent.key.len() == 1 && by < child.columns.len() => Ok(vec![by]),
+        None => Err(Invalid::Model {
+            table: child.name,
+            message: format!(
+                "a relation to {} goes by a column that is no part of a reference to it",
+                parent.entity
+            ),
+        }),
+    }
+}
+
+impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
+    /// The steps: one, or two through a join entity.
+    pub(crate) fn steps(self) -> Result<Vec<Step>, Invalid> {
+        let (here, there) = (E::TABLE, R::Entity::TABLE);
+        match (self.ends, J::JOIN) {
+            (Ends::BelongsTo { by }, _) => Ok(vec![Step::to_parent(here, by, there)?]),
+            (Ends::Has { by }, _) => {
+                let step = Step::to_children(here, there, by)?;
+                // Joined, two of them would make two rows of one.
+                let is_unique = there
+                    .unique_keys()
+                    .any(|key| key.iter().all(|column| step.to_columns.contains(column)));
+                if R::MANY || is_unique {
+                    return Ok(vec![step]);
+                }
+                Err(Invalid::Model {
+                    table: there.name,
+                    message: format!(
+                        "there may be several for one {}: write `unique` at the field `{}`, or `has_many` for `has_one`",
+                        here.entity, there.columns[by].field
+                    ),
+                })
+            }
+            (Ends::Through { by, to }, Some(join)) => Ok(vec![
+                Step::to_children(here, join, by)?,
+                Step::to_parent(join, to, there)?,
+            ]),
+            (Ends::Through { .. }, None) => {
+                Err(Invalid::Refused("a relation goes through nothing"))
+            }
+        }
+    }
+
+    /// All that it leads to, to be narrowed.
+    pub(crate) const fn fetch(self) -> Fetch<E, R, J> {
+        Fetch::new(self)
+    }
+
+    /// Reads only those that fulfil the condition. Of a relation that always leads to one nothing can be left out.
+    pub fn filter(self, condition: Condition<R::Entity>) -> Fetch<E, R, J>
+    where
+        R: Narrowed,
+    {
+        self.fetch().filter(condition)
+    }
+
+    /// Reads them in this order.
+    pub fn order_by(self, orders: impl IntoIterator<Item = OrderBy<R::Entity>>) -> Fetch<E, R, J>
+    where
+        R: Narrowed,
+    {
+        self.fetch().order_by(orders)
+    }
+
+    /// Reads no more than this many for each row.
+    pub fn limit(self, rows: u64) -> Fetch<E, R, J>
+    where
+        R: Narrowed,
+    {
+        self.fetch().limit(rows)
+    }
+
+    /// Reads also those that the entity's filter of this name leaves out.
+    pub fn without_filter(self, name: &'static str) -> Fetch<E, R, J> {
+        self.fetch().without_filter(name)
+    }
+
+    /// Reads each with what another relation leads to from there: pairs, or tuples after several of these.
+    ///
+    /// Of an embedded struct `then` is a column of it: see [`Column::then`](crate::entity::Column::then).
+    pub fn then<L: Selection<R::Entity>>(self, load: L) -> Fetch<E, R, J, (Whole, L)> {
+        self.fetch().then(load)
+    }
+
+    /// Reads this of each of them instead of the whole.
+    pub fn select<N: Selection<R::Entity>>(self, selection: N) -> Fetch<E, R, J, N> {
+        self.fetch().select(selection)
+    }
+
+    /// Reads each as a struct that derives [`Projection`].
+    pub fn project<P: Projection<Entity = R::Entity>>(
+        self,
+    ) -> Fetch<E, R, J, impl Selection<R::Entity, Output = P>> {
+        self.fetch().project::<P>()
+    }
+
+    /// There is one that fulfils the condition.
+    pub fn any(self, condition: Condition<R::Entity>) -> Condition<E> {
+        self.fetch().any(condition)
+    }
+
+    /// There is none that fulfils the condition.
+    pub fn none(self, condition: Condition<R::Entity>) -> Condition<E> {
+        self.fetch().none(condition)
+    }
+
+    /// There is none that does not fulfil the condition; also where there is none at all.
+    pub fn all(self, condition: Condition<R::Entity>) -> Condition<E> {
+        self.fetch().all(condition)
+    }
+
+    /// There is one.
+    pub fn exists(self) -> Condition<E> {
+        self.fetch().exists()
+    }
+
+    /// How many there are.
+    pub fn count(self) -> Expr<E, i64> {
+        self.fetch().count()
+    }
+
+    /// What an aggregate makes of them, such as `Order::LINES.of_all(OrderLine::PRICE.sum())`.
+    pub fn of_all<V, P: Part>(self, aggregate: Column<R::Entity, V, P>) -> Expr<E, V> {
+        self.fetch().of_all(aggregate)
+    }
+
+    /// An expression over the one that there is, as one over this: `Order::CUSTOMER.get(Customer::NAME)`. NULL where
+    /// there is none, so of an optional relation it is an `Option`.
+    ///
+    /// The statement joins the other table, once however many expressions ask for it.
+    pub fn get<V, P: Part>(self, expression: Column<R::Entity, V, P>) -> Expr<E, R::Value>
+    where
+        R: Reached<V>,
+    {
+        self.fetch().get(expression)
+    }
+}

@@ -1,0 +1,320 @@
+//! What a query reads of each row, and what comes of it.
+
+use std::{fmt, marker::PhantomData};
+
+use crate::{
+    entity::{self, Column, Entity},
+    error::{Error, ErrorKind, Result},
+    query::{Part, condition::Invalid, table_sql::TableSql},
+    sql::{Reads, Term},
+    value::{ColumnType, Row, ValueRef},
+};
+
+/// What a query over `E` reads of each row: an expression, the [`Whole`] entity, what a relation leads to, or a tuple of
+/// these.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # ctx.add(Item { id: 0, name: "tea".into(), price: 3 });
+/// # ctx.save_changes().await?;
+/// let names: Vec<String> = Item::query().select(Item::NAME).all(&db).await?;
+/// let prices: Vec<(String, i64)> = Item::query().select((Item::NAME, Item::PRICE * 2)).all(&db).await?;
+/// assert_eq!((names.len(), &prices[0].0[..], prices[0].1), (1, "tea", 6));
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read of each row of `{E}`",
+    label = "nothing that is read of a row of `{E}`",
+    note = "give a column or an expression of `{E}`, a relation of it, or a tuple of up to eight of these (which may be tuples)"
+)]
+pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
+    /// What comes of a row.
+    type Output: Send + 'static;
+    /// The same before the rows that belong to it were read.
+    #[doc(hidden)]
+    type Partial: Send + 'static;
+    /// Whether one statement reads it all.
+    #[doc(hidden)]
+    const FLAT: bool;
+
+    /// How many columns of a result it is.
+    #[doc(hidden)]
+    fn width() -> usize;
+
+    /// Adds what the statement selects: as many columns as [`width`](Self::width) says.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "so that nobody else implements it")]
+    fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid>;
+
+    /// Reads it from a row, in which it begins at `at`.
+    #[doc(hidden)]
+    fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial>;
+
+    /// Reads what belongs to the rows.
+    #[doc(hidden)]
+    fn finish(
+        &self,
+        partials: Vec<Self::Partial>,
+        reads: &mut dyn Reads,
+    ) -> Result<Vec<Self::Output>>;
+}
+
+/// All columns of a row: the entity.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Whole;
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E: Entity> Selection<E> for Whole {
+    type Output = E;
+    type Partial = E;
+    const FLAT: bool = true;
+
+    fn width() -> usize {
+        E::TABLE.columns.len()
+    }
+
+    fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
+        terms.push(Term::All(TableSql::of(E::TABLE).columns.clone()));
+        Ok(())
+    }
+
+    fn decode(row: &dyn Row, at: usize) -> Result<E> {
+        if at == 0 {
+            return entity::decode(row);
+        }
+        entity::decode(&From { row, at })
+    }
+
+    fn finish(&self, entities: Vec<E>, _reads: &mut dyn Reads) -> Result<Vec<E>> {
+        Ok(entities)
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column<E, T, P> {
+    type Output = T;
+    type Partial = T;
+    const FLAT: bool = true;
+
+    fn width() -> usize {
+        1
+    }
+
+    fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
+        let node = self.clone().node();
+        node.shape.check()?;
+        terms.push(node.term?);
+        Ok(())
+    }
+
+    fn decode(row: &dyn Row, at: usize) -> Result<T> {
+        T::decode(row.value(at)).map_err(|error| {
+            Error::new(
+                ErrorKind::Decode,
+                format!("value {} of the selection: {error}", at + 1),
+            )
+            .with_table(E::TABLE.name)
+        })
+    }
+
+    fn finish(&self, values: Vec<T>, _reads: &mut dyn Reads) -> Result<Vec<T>> {
+        Ok(values)
+    }
+}
+
+macro_rules! tuple {
+    ($($name:ident $index:tt),*) => {
+        #[allow(private_interfaces, reason = "as in the trait")]
+        #[allow(non_snake_case, reason = "a variable is named as the type is")]
+        impl<E: Entity, $($name: Selection<E>),*> Selection<E> for ($($name,)*) {
+            type Output = ($($name::Output,)*);
+            type Partial = ($($name::Partial,)*);
+            const FLAT: bool = $($name::FLAT)&&*;
+
+            fn width() -> usize {
+                0 $(+ $name::width())*
+            }
+
+            fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
+                $(self.$index.terms(terms)?;)*
+                Ok(())
+            }
+
+            fn decode(row: &dyn Row, mut at: usize) -> Result<Self::Partial> {
+                $(
+                    let $name = $name::decode(row, at)?;
+                    at += $name::width();
+                )*
+                let _ = at;
+                Ok(($($name,)*))
+            }
+
+            fn finish(
+                &self,
+                partials: Vec<Self::Partial>,
+                reads: &mut dyn Reads,
+            ) -> Result<Vec<Self::Output>> {
+                let count = partials.len();
+                $(let mut $name = Vec::with_capacity(count);)*
+                for partial in partials {
+                    $($name.push(partial.$index);)*
+                }
+                $(let mut $name = self.$index.finish($name, reads)?.into_iter();)*
+                let mut outputs = Vec::with_capacity(count);
+                while let ($(Some($name),)*) = ($($name.next(),)*) {
+                    outputs.push(($($name,)*));
+                }
+                Ok(outputs)
+            }
+        }
+    };
+}
+
+tuple!(A 0);
+tuple!(A 0, B 1);
+tuple!(A 0, B 1, C 2);
+tuple!(A 0, B 1, C 2, D 3);
+tuple!(A 0, B 1, C 2, D 3, F 4);
+tuple!(A 0, B 1, C 2, D 3, F 4, G 5);
+tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6);
+tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6, I 7);
+
+/// A row without its first columns.
+struct From<'a> {
+    row: &'a dyn Row,
+    at: usize,
+}
+
+impl Row for From<'_> {
+    fn value(&self, index: usize) -> ValueRef<'_> {
+        self.row.value(self.at + index)
+    }
+}
+
+/// Where no more is to be read.
+pub(in crate::query) struct NoReads;
+
+impl Reads for NoReads {
+    fn rows(
+        &mut self,
+        statement: &crate::sql::Statement,
+        _each: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        Err(Error::new(
+            ErrorKind::Refused,
+            "one statement reads it all, and another was asked for",
+        )
+        .with_statement(statement.text.to_string()))
+    }
+}
+
+/// A selection to which what a relation leads to can be added.
+pub trait With<L>: Sized {
+    /// Both.
+    type Both;
+    /// Adds it at the end.
+    fn with(self, load: L) -> Self::Both;
+}
+
+impl<L> With<L> for Whole {
+    type Both = (Self, L);
+
+    fn with(self, load: L) -> (Self, L) {
+        (self, load)
+    }
+}
+
+macro_rules! with {
+    ($($name:ident $index:tt),*) => {
+        impl<L, $($name),*> With<L> for (Whole, $($name,)*) {
+            type Both = (Whole, $($name,)* L);
+
+            fn with(self, load: L) -> Self::Both {
+                (self.0, $(self.$index,)* load)
+            }
+        }
+    };
+}
+
+with!(A 1);
+with!(A 1, B 2);
+with!(A 1, B 2, C 3);
+with!(A 1, B 2, C 3, D 4);
+with!(A 1, B 2, C 3, D 4, F 5);
+with!(A 1, B 2, C 3, D 4, F 5, G 6);
+
+/// A struct that a query over [`Entity`](Self::Entity) reads of each row; derive it.
+pub trait Projection: Sized + Send + 'static {
+    /// What is queried.
+    type Entity: Entity;
+    /// The values of its fields.
+    type Parts: Send + 'static;
+
+    /// What is read of each row.
+    fn selection() -> impl Selection<Self::Entity, Output = Self::Parts>;
+
+    /// Makes one of what was read.
+    fn from_parts(parts: Self::Parts) -> Self;
+}
+
+/// What a [`Projection`] reads, to be made into one.
+pub struct Projected<P, S> {
+    selection: S,
+    of: PhantomData<fn() -> P>,
+}
+
+/// The selection of a [`Projection`].
+pub fn projected<P: Projection>() -> impl Selection<P::Entity, Output = P> {
+    Projected {
+        selection: P::selection(),
+        of: PhantomData::<fn() -> P>,
+    }
+}
+
+impl<P, S: Clone> Clone for Projected<P, S> {
+    fn clone(&self) -> Self {
+        Self {
+            selection: self.selection.clone(),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<P, S> fmt::Debug for Projected<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Projected")
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<P: Projection, S: Selection<P::Entity, Output = P::Parts>> Selection<P::Entity>
+    for Projected<P, S>
+{
+    type Output = P;
+    type Partial = S::Partial;
+    const FLAT: bool = S::FLAT;
+
+    fn width() -> usize {
+        S::width()
+    }
+
+    fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
+        self.selection.terms(terms)
+    }
+
+    fn decode(row: &dyn Row, at: usize) -> Result<S::Partial> {
+        S::decode(row, at)
+    }
+
+    fn finish(&self, partials: Vec<S::Partial>, reads: &mut dyn Reads) -> Result<Vec<P>> {
+        let parts = self.selection.finish(partials, reads)?;
+        Ok(parts.into_iter().map(P::from_parts).collect())
+    }
+}

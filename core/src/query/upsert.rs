@@ -1,0 +1,315 @@
+//! Inserting a row, or changing the one that is there under the same unique key.
+
+use std::{fmt, future::Future};
+
+use chrono::Utc;
+use futures_util::{FutureExt as _, future};
+
+use crate::{
+    entity::{self, Column, Entity},
+    error::{Error, ErrorKind, Result},
+    query::{change::Values, table_sql::TableSql},
+    sql::{Arg, Batch, Identifier, NewKey, Write, WriteExecutor, Written, dml},
+    value::{ColumnType as _, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value},
+};
+
+/// An entity to be inserted, unless there is one under a unique key; made by [`upsert`].
+#[must_use = "an upsert does nothing until it is executed"]
+pub struct Upsert<E> {
+    entity: E,
+    on: Vec<usize>,
+    /// The columns that become those of the entity; without it all that may.
+    update: Option<Vec<usize>>,
+}
+
+/// What became of an [`Upsert`]: the row as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upserted<E> {
+    /// There was none: it was inserted.
+    Inserted(E),
+    /// There was one, which was changed.
+    Updated(E),
+    /// There was one, in which nothing was to be changed.
+    Existing(E),
+}
+
+impl<E> Upserted<E> {
+    /// The row.
+    #[must_use]
+    pub fn into_inner(self) -> E {
+        match self {
+            Self::Inserted(row) | Self::Updated(row) | Self::Existing(row) => row,
+        }
+    }
+}
+
+/// Inserts an entity, or changes the row that is there under a unique key.
+///
+/// The row that is there keeps its primary key, and what refers to it: it is updated, never deleted and inserted again
+/// as INSERT OR REPLACE would do. Which unique key is meant has to be said; a clash in another one is an error of kind
+/// `Unique`. A `version` is counted up if anything changes, `updated_at` set, `created_at` kept.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Upserted, upsert};
+///
+/// # #[derive(Debug, Clone, PartialEq, Entity)]
+/// # struct Customer { #[entity(id)] id: i64, #[entity(unique)] email: String, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Customer>().await?;
+/// let ada = |name: &str| Customer { id: 0, email: "ada@example.org".into(), name: name.into() };
+/// let first = upsert(ada("Ada")).on(Customer::EMAIL).execute(&db).await?;
+/// assert!(matches!(first, Upserted::Inserted(_)));
+/// let second = upsert(ada("Ada L.")).on(Customer::EMAIL).execute(&db).await?;
+/// assert!(matches!(&second, Upserted::Updated(ada) if ada.name == "Ada L."));
+/// let third = upsert(ada("A.")).on(Customer::EMAIL).keep().execute(&db).await?;
+/// assert_eq!(third, Upserted::Existing(second.into_inner()));
+/// # Ok(()) }
+/// ```
+pub const fn upsert<E: Entity>(entity: E) -> Upsert<E> {
+    Upsert {
+        entity,
+        on: Vec::new(),
+        update: None,
+    }
+}
+
+impl<E: Entity> Upsert<E> {
+    /// The unique key that decides: a column that is unique, or, called again, another column of a unique index. Without
+    /// it the primary key does.
+    pub fn on<T>(mut self, column: Column<E, T>) -> Self {
+        self.on.push(column.index());
+        self
+    }
+
+    /// Of a row that is there this column becomes that of the entity; called again, another one too. Without it all do
+    /// but the primary key, `created_at`, and what the library or the database keeps.
+    pub fn update<T>(mut self, column: Column<E, T>) -> Self {
+        self.update.get_or_insert_default().push(column.index());
+        self
+    }
+
+    /// Leaves a row that is there as it is.
+    pub fn keep(mut self) -> Self {
+        self.update = Some(Vec::new());
+        self
+    }
+
+    /// Does it; on the database in a transaction of its own, committed when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`ErrorKind::Model`] if the columns given to [`on`](Self::on) are no unique key of all rows, or one given to
+    /// [`update`](Self::update) cannot be set; `Value` if a value cannot be stored, or the unique key has a NULL, which
+    /// equals nothing; those of constraints; and those that writing has.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`WriteExecutor::write`].
+    pub fn execute<'c>(
+        self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<Upserted<E>>> + Send {
+        match self.into_write() {
+            Ok((write, updates)) => executor
+                .write(write)
+                .map(move |written| upserted(&written?, updates))
+                .left_future(),
+            Err(error) => future::ready(Err(error)).right_future(),
+        }
+    }
+
+    /// Three statements: insert unless it is there, change what is there and differs (if anything may be changed), and
+    /// read what is there then.
+    fn into_write(mut self) -> Result<(Write, bool)> {
+        let table = E::TABLE;
+        let on = self.unique_key()?;
+        let updated = self.updated_columns(&on)?;
+        let is_new_key = self.entity.key().is_unset() && table.shared_key().is_none();
+        if is_new_key
+            && table.key_origin == KeyOrigin::Context
+            && let Some(key) = E::Key::generate()
+        {
+            self.entity.set_key(key);
+        }
+        let values = self.values()?;
+        if let Some(null) = on.iter().find(|column| values[**column].is_null()) {
+            return Err(Error::new(
+                ErrorKind::Value,
+                "a NULL equals nothing, so no row can be found by it: set the column that decides",
+            )
+            .with_table(table.name)
+            .with_column(table.columns[*null].name));
+        }
+        let writer_key = table.writer_key().filter(|_| is_new_key);
+        let mut keys = Vec::new();
+        keys.extend(writer_key.map(|column| NewKey {
+            table: table.name,
+            column: table.columns[column].name,
+            above: 0,
+        }));
+        let name = |column: &usize| table.columns[*column].name;
+        let written: Vec<usize> = table.written_columns().collect();
+        let names: Vec<_> = written.iter().map(name).collect();
+        let unique: Vec<_> = on.iter().map(name).collect();
+        let all = TableSql::of(table).columns.as_sql();
+        let insert = dml::insert_unless(table.name, &names, &unique, all);
+        let args = written.iter().map(|column| {
+            if writer_key == Some(*column) {
+                Arg::Key(0)
+            } else {
+                Arg::Value(values[*column].clone())
+            }
+        });
+        let mut write = Write::from_batch(Batch {
+            keys,
+            ..Batch::default()
+        });
+        write.push(table.name, insert, args.collect(), true);
+        let of = |columns: &[usize]| -> Vec<Arg> {
+            let columns = columns.iter();
+            columns
+                .map(|column| Arg::Value(values[*column].clone()))
+                .collect()
+        };
+        let updates = !updated.is_empty();
+        if updates {
+            let set: Vec<_> = updated.iter().map(name).collect();
+            let mut kept = Vec::new();
+            let mut kept_args = Vec::new();
+            if let Some(version) = table.version {
+                kept.push(format!("{0} = {0} + 1", Identifier(name(&version))));
+            }
+            if let Some(column) = table.updated_at.filter(|column| !updated.contains(column)) {
+                let number = set.len() + on.len() + 1;
+                kept.push(format!("{} = ?{number}", Identifier(name(&column))));
+                kept_args.push(Arg::Value(now::<E>(column)?));
+            }
+            let update = dml::update_where_different(table.name, &set, &kept, &unique, all);
+            let args = of(&updated).into_iter().chain(of(&on)).chain(kept_args);
+            write.push(table.name, update, args.collect(), true);
+        }
+        let read = dml::select(table.name, all, &unique);
+        write.push(table.name, read, of(&on), true);
+        Ok((write, updates))
+    }
+
+    fn unique_key(&self) -> Result<Vec<usize>> {
+        let table = E::TABLE;
+        let asked = if self.on.is_empty() {
+            table.key
+        } else {
+            &self.on[..]
+        };
+        let is_same = |key: &&'static [usize]| {
+            key.len() == asked.len() && key.iter().all(|column| asked.contains(column))
+        };
+        match table.unique_keys().find(is_same) {
+            Some(key) => Ok(key.to_vec()),
+            None => Err(Error::new(
+                ErrorKind::Model,
+                "the columns of an upsert are no unique key of all rows: name a column that is `unique`, all columns of a unique index, or the primary key",
+            )
+            .with_table(table.name)),
+        }
+    }
+
+    fn updated_columns(&self, on: &[usize]) -> Result<Vec<usize>> {
+        let table = E::TABLE;
+        let is_kept = |column: usize| {
+            table.is_key(column)
+                || table.version == Some(column)
+                || table.commit_seq == Some(column)
+                || table.columns[column].generated.is_some()
+        };
+        match &self.update {
+            None => Ok((0..table.columns.len())
+                .filter(|column| {
+                    !is_kept(*column)
+                        && !on.contains(column)
+                        && table.created_at != Some(*column)
+                        && table.updated_at != Some(*column)
+                })
+                .collect()),
+            Some(asked) => match asked.iter().find(|column| is_kept(**column)) {
+                None => Ok(asked.clone()),
+                Some(kept) => Err(Error::new(
+                    ErrorKind::Model,
+                    "an upsert cannot update this column: it is part of the key, or kept by the library or the database",
+                )
+                .with_table(table.name)
+                .with_column(table.columns[*kept].name)),
+            },
+        }
+    }
+
+    /// The values to insert.
+    fn values(&self) -> Result<Vec<Value>> {
+        let table = E::TABLE;
+        let mut values = entity::encode(&self.entity)?;
+        if let Some(column) = table.version {
+            values[column] = match values[column] {
+                Value::Integer(version) if version > 0 => Value::Integer(version),
+                _ => Value::Integer(1),
+            };
+        }
+        if let Some(column) = table.commit_seq {
+            values[column] = Value::Integer(0);
+        }
+        for column in [table.created_at, table.updated_at].into_iter().flatten() {
+            if table.columns[column].is_unset_time(&values[column]) {
+                values[column] = now::<E>(column)?;
+            }
+        }
+        for (column, value) in values.iter().enumerate() {
+            if let Value::Integer(integer) = value
+                && TEMPORARY_KEYS.contains(integer)
+                && table.key_source(column).is_some()
+            {
+                return Err(Error::new(
+                    ErrorKind::Value,
+                    "holds a temporary key: save the entity that it refers to first",
+                )
+                .with_table(table.name)
+                .with_column(table.columns[column].name));
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn now<E: Entity>(column: usize) -> Result<Value> {
+    let table = E::TABLE;
+    (Utc::now().encode())
+        .map_err(|error| Error::value(table.name, table.columns[column].name, &error))
+}
+
+fn upserted<E: Entity>(written: &Written, updates: bool) -> Result<Upserted<E>> {
+    let last = if updates { 2 } else { 1 };
+    let row = written.rows(last).next().ok_or_else(|| {
+        Error::new(
+            ErrorKind::Constraint,
+            "the row was not inserted: a trigger (RAISE(IGNORE)) passed over it",
+        )
+        .with_table(E::TABLE.name)
+    })?;
+    let row = entity::decode(&Values(row))?;
+    Ok(if written.rows(0).next().is_some() {
+        Upserted::Inserted(row)
+    } else if updates && written.rows(1).next().is_some() {
+        Upserted::Updated(row)
+    } else {
+        Upserted::Existing(row)
+    })
+}
+
+impl<E> fmt::Debug for Upsert<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upsert")
+            .field("on", &self.on)
+            .field("update", &self.update)
+            .finish_non_exhaustive()
+    }
+}
