@@ -17,10 +17,11 @@ pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
 pub use self::{
     column::{Column, CommitSeq},
+    demand::References,
     embedded::{Embedded, optional, variant},
     table::{
-        ColumnDef, DefaultValue, ForeignKey, ForeignKeyAction, Generated, Group, IndexDef,
-        IndexedBy, Reference, TableDef,
+        ColumnDef, DefaultValue, FilterDef, ForeignKey, ForeignKeyAction, Generated, Group,
+        IndexDef, IndexedBy, Reference, TableDef,
     },
     types::EntityTypes,
 };

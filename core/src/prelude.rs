@@ -6,4 +6,5 @@ pub use crate::{
     engine::{Bytes, ConcurrentOptions, Execution, Isolation, Session, Synchronous, Transaction},
     entity::{CommitSeq, Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{Error, ErrorKind},
+    query::Projection,
 };

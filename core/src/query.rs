@@ -23,6 +23,7 @@ mod operand;
 mod order_by;
 mod part;
 mod run;
+mod stand_in;
 mod table_sql;
 
 #[cfg(test)]
@@ -39,8 +40,10 @@ pub use self::{
     operand::Operand,
     order_by::OrderBy,
     part::Part,
+    stand_in::{Projection, Relation, Selection},
 };
 pub(crate) use self::{find::by_key, table_sql::TableSql};
+pub use anabranch_macros::Projection;
 
 use std::{fmt, marker::PhantomData};
 

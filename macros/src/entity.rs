@@ -3,7 +3,9 @@
 pub(crate) mod columns;
 mod expand;
 pub(crate) mod field;
+mod filter;
 mod index;
+mod relation;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -16,7 +18,9 @@ use crate::{
     entity::{
         columns::Columns,
         field::{Field, Role},
+        filter::Filter,
         index::{ForeignKey, Index, IndexOn},
+        relation::Relation,
     },
     errors::Errors,
     names::{nearest, snake_case},
@@ -34,6 +38,8 @@ struct Entity {
     checks: Vec<LitStr>,
     indexes: Vec<Index>,
     foreign_keys: Vec<ForeignKey>,
+    relations: Vec<Relation>,
+    filters: Vec<Filter>,
     columns: Columns,
 }
 
@@ -59,14 +65,18 @@ impl Entity {
             check_key(&input.ident, &columns.fields, &mut errors);
         }
         check_roles(&columns.fields, &mut errors);
+        let krate = settings.krate(&mut errors);
+        let foreign_keys = ForeignKey::parse_all(&settings, &mut errors);
         let entity = Self {
             table: table_name(&input.ident, &settings, &mut errors),
             strict: settings.boolean("strict", &mut errors).unwrap_or(true),
             without_rowid: settings.flag("without_rowid", &mut errors),
             checks: settings.strings("check", &mut errors),
             indexes: Index::parse_all(&settings, &mut errors),
-            foreign_keys: ForeignKey::parse_all(&settings, &mut errors),
-            krate: settings.krate(&mut errors),
+            relations: Relation::parse_all(&settings, &columns, &foreign_keys, &krate, &mut errors),
+            filters: Filter::parse_all(&settings, &mut errors),
+            foreign_keys,
+            krate,
             name: input.ident,
             visibility: input.vis,
             columns,

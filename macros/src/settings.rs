@@ -1,4 +1,4 @@
-//! What stands in `#[entity(...)]`: a list of `name` and `name = value`.
+//! What stands in `#[entity(...)]` and `#[projection(...)]`: a list of `name` and `name = value`.
 
 use std::ops::RangeInclusive;
 
@@ -38,6 +38,12 @@ pub(crate) enum Place {
     FieldIndex,
     /// In the parentheses of `foreign_key(...)`.
     ForeignKey,
+    /// In the parentheses of `has_many(...)`, after the other entity.
+    HasMany,
+    /// In those of `has_one(...)`.
+    HasOne,
+    Projection,
+    ProjectionField,
 }
 
 /// What a field of an entity takes.
@@ -65,6 +71,7 @@ const FIELD: &[&str] = &[
     "references",
     "on_delete",
     "on_update",
+    "relation",
 ];
 
 /// What a field of an embedded struct takes.
@@ -114,6 +121,9 @@ impl Place {
                 "check",
                 "index",
                 "foreign_key",
+                "has_many",
+                "has_one",
+                "filter",
                 "crate",
             ],
             Self::Field => FIELD,
@@ -127,7 +137,17 @@ impl Place {
             Self::Variant => &["rename"],
             Self::Index => &["columns", "on", "name", "unique", "where"],
             Self::FieldIndex => &["name", "unique", "where"],
-            Self::ForeignKey => &["columns", "references", "on_delete", "on_update"],
+            Self::ForeignKey => &[
+                "columns",
+                "references",
+                "on_delete",
+                "on_update",
+                "relation",
+            ],
+            Self::HasMany => &["by", "through", "to"],
+            Self::HasOne => &["by"],
+            Self::Projection => &["entity", "crate"],
+            Self::ProjectionField => &["from", "nested", "json", "scale", "padded"],
         }
     }
 
@@ -136,8 +156,24 @@ impl Place {
         self.known().contains(&name)
     }
 
+    /// The attribute whose parentheses these are.
+    const fn attribute(self) -> &'static str {
+        match self {
+            Self::Projection | Self::ProjectionField => "projection",
+            _ => "entity",
+        }
+    }
+
     fn may_repeat(self, name: &str) -> bool {
-        self == Self::Struct && ["check", "index", "foreign_key"].contains(&name)
+        let repeated = [
+            "check",
+            "index",
+            "foreign_key",
+            "has_many",
+            "has_one",
+            "filter",
+        ];
+        self == Self::Struct && repeated.contains(&name)
     }
 
     const fn as_str(self) -> &'static str {
@@ -154,6 +190,10 @@ impl Place {
             Self::Variant => "a variant",
             Self::Index | Self::FieldIndex => "an index",
             Self::ForeignKey => "a foreign key",
+            Self::HasMany => "a relation to many",
+            Self::HasOne => "a relation to one",
+            Self::Projection => "a projection",
+            Self::ProjectionField => "a field of a projection",
         }
     }
 
@@ -161,7 +201,12 @@ impl Place {
     const fn others(self) -> &'static [Self] {
         match self {
             Self::Struct => &[Self::Field],
-            Self::Field | Self::Index | Self::FieldIndex | Self::ForeignKey => &[Self::Struct],
+            Self::Field | Self::Index | Self::FieldIndex | Self::ForeignKey | Self::HasMany => {
+                &[Self::Struct]
+            }
+            Self::HasOne => &[Self::HasMany, Self::Struct],
+            Self::Projection => &[Self::ProjectionField],
+            Self::ProjectionField => &[Self::Projection],
             Self::Embedded => &[Self::EmbeddedField, Self::Struct],
             Self::EmbeddedField => &[Self::Field, Self::Struct],
             Self::EmbeddedEnum => &[Self::EmbeddedVariant, Self::VariantField, Self::Enum],
@@ -185,6 +230,18 @@ enum SettingValue {
     Path(Path),
     Expression(Expr),
     Parenthesized(TokenStream),
+}
+
+impl Setting {
+    /// The value as an expression, if it can be one.
+    fn expression(&self) -> Option<TokenStream> {
+        match self.value.as_ref()? {
+            SettingValue::Literal(literal) => Some(literal.to_token_stream()),
+            SettingValue::Path(path) => Some(path.to_token_stream()),
+            SettingValue::Expression(expression) => Some(expression.to_token_stream()),
+            SettingValue::Parenthesized(_) => None,
+        }
+    }
 }
 
 impl Parse for Setting {
@@ -230,8 +287,9 @@ impl Settings {
     /// Reads the attributes; unknown, misplaced and repeated ones are mistakes.
     pub(crate) fn parse(attributes: &[Attribute], place: Place, errors: &mut Errors) -> Self {
         let mut settings: Vec<Setting> = Vec::new();
-        for attribute in attributes.iter().filter(|it| it.path().is_ident("entity")) {
-            for setting in errors.take(items(attribute)).unwrap_or_default() {
+        let name = place.attribute();
+        for attribute in attributes.iter().filter(|it| it.path().is_ident(name)) {
+            for setting in errors.take(items(attribute, name)).unwrap_or_default() {
                 add(&mut settings, setting, place, errors);
             }
         }
@@ -266,6 +324,70 @@ impl Settings {
         lists
     }
 
+    /// Every `name(relation: Entity, ...)`, with the rest of the list.
+    pub(crate) fn relations(
+        &self,
+        name: &str,
+        place: Place,
+        errors: &mut Errors,
+    ) -> Vec<(RelationName, Self)> {
+        let mut relations = Vec::new();
+        for setting in self.0.iter().filter(|setting| setting.name == name) {
+            let Some(SettingValue::Parenthesized(list)) = &setting.value else {
+                errors.push(
+                    setting,
+                    format!(
+                        "`{name}` takes a name and an entity: write `{name}(lines: OrderLine)`"
+                    ),
+                );
+                continue;
+            };
+            let Ok((relation, rest)) = split_relation.parse2(list.clone()) else {
+                errors.push(
+                    setting,
+                    format!("`{name}` begins with a name and an entity: write `{name}(lines: OrderLine)`"),
+                );
+                continue;
+            };
+            let mut settings = Vec::new();
+            let parser = Punctuated::<Setting, Token![,]>::parse_terminated;
+            for setting in errors.take(parser.parse2(rest)).unwrap_or_default() {
+                add(&mut settings, setting, place, errors);
+            }
+            relations.push((relation, Self(settings)));
+        }
+        relations
+    }
+
+    /// Every `name(one = path, another = path)`.
+    pub(crate) fn named_paths(&self, name: &str, errors: &mut Errors) -> Vec<(Ident, Path)> {
+        let mut paths = Vec::new();
+        for setting in self.0.iter().filter(|setting| setting.name == name) {
+            let parser = Punctuated::<Setting, Token![,]>::parse_terminated;
+            let list = match &setting.value {
+                Some(SettingValue::Parenthesized(list)) => parser.parse2(list.clone()).ok(),
+                _ => None,
+            };
+            let named = list.and_then(|list| {
+                let named = list.into_iter().map(|it| match it.value {
+                    Some(SettingValue::Path(path)) => Some((it.name, path)),
+                    _ => None,
+                });
+                named.collect::<Option<Vec<_>>>()
+            });
+            match named {
+                Some(named) if !named.is_empty() => paths.extend(named),
+                _ => errors.push(
+                    setting,
+                    format!(
+                        "`{name}` takes a name and a function: write `{name}(live = Order::live)`"
+                    ),
+                ),
+            }
+        }
+        paths
+    }
+
     /// `name(a, b.c)`: fields, and paths to fields of embedded structs.
     pub(crate) fn fields(&self, name: &str, errors: &mut Errors) -> Option<Vec<FieldPath>> {
         let setting = self.find(name)?;
@@ -293,25 +415,17 @@ impl Settings {
     /// `name = "text"` as SQL, or any other expression as Rust.
     pub(crate) fn sql_or_rust(&self, name: &str, errors: &mut Errors) -> Option<SqlOrRust> {
         let setting = self.find(name)?;
-        match &setting.value {
-            Some(SettingValue::Literal(Lit::Str(_))) => {
-                self.string(name, errors).map(SqlOrRust::Sql)
-            }
-            Some(SettingValue::Literal(literal)) => {
-                Some(SqlOrRust::Rust(literal.to_token_stream()))
-            }
-            Some(SettingValue::Path(path)) => Some(SqlOrRust::Rust(path.to_token_stream())),
-            Some(SettingValue::Expression(expression)) => {
-                Some(SqlOrRust::Rust(expression.to_token_stream()))
-            }
-            _ => {
-                errors.push(
-                    setting,
-                    format!("`{name}` takes SQL as a text, or a Rust expression: write `{name} = \"0\"` or `{name} = Status::New`"),
-                );
-                None
-            }
+        if let Some(SettingValue::Literal(Lit::Str(_))) = &setting.value {
+            return self.string(name, errors).map(SqlOrRust::Sql);
         }
+        let expression = setting.expression();
+        if expression.is_none() {
+            errors.push(
+                setting,
+                format!("`{name}` takes SQL as a text, or a Rust expression: write `{name} = \"0\"` or `{name} = Status::New`"),
+            );
+        }
+        expression.map(SqlOrRust::Rust)
     }
 
     /// The name as written, if the item is there: where to show a mistake.
@@ -443,6 +557,37 @@ impl Settings {
         }
     }
 
+    /// `name = one_word`; `example` is what could stand there.
+    pub(crate) fn ident(&self, name: &str, example: &str, errors: &mut Errors) -> Option<Ident> {
+        let path = self.path(name, example, errors)?;
+        let ident = path.get_ident().cloned();
+        if ident.is_none() {
+            errors.push(
+                path,
+                format!("`{name}` takes one word: write `{name} = {example}`"),
+            );
+        }
+        ident
+    }
+
+    /// `name = an + expression`.
+    pub(crate) fn expression(
+        &self,
+        name: &str,
+        example: &str,
+        errors: &mut Errors,
+    ) -> Option<TokenStream> {
+        let setting = self.find(name)?;
+        let expression = setting.expression();
+        if expression.is_none() {
+            errors.push(
+                setting,
+                format!("`{name}` takes an expression: write `{name} = {example}`"),
+            );
+        }
+        expression
+    }
+
     /// `rename_all = "camelCase"`.
     pub(crate) fn case(&self, errors: &mut Errors) -> Option<Case> {
         let text = self.string("rename_all", errors)?;
@@ -491,6 +636,22 @@ impl Parse for FieldPath {
     }
 }
 
+/// `lines: OrderLine`, with which a relation begins.
+pub(crate) struct RelationName {
+    pub(crate) name: Ident,
+    pub(crate) entity: Path,
+}
+
+fn split_relation(input: ParseStream<'_>) -> syn::Result<(RelationName, TokenStream)> {
+    let name = input.call(Ident::parse_any)?;
+    input.parse::<Token![:]>()?;
+    let entity = input.parse()?;
+    if !input.is_empty() {
+        input.parse::<Token![,]>()?;
+    }
+    Ok((RelationName { name, entity }, input.parse()?))
+}
+
 /// What can be written as SQL or in Rust.
 pub(crate) enum SqlOrRust {
     Sql(LitStr),
@@ -511,10 +672,13 @@ fn add(settings: &mut Vec<Setting>, setting: Setting, place: Place, errors: &mut
     }
 }
 
-fn items(attribute: &Attribute) -> syn::Result<Punctuated<Setting, Token![,]>> {
+fn items(attribute: &Attribute, name: &str) -> syn::Result<Punctuated<Setting, Token![,]>> {
     match &attribute.meta {
         Meta::List(list) => list.parse_args_with(Punctuated::parse_terminated),
-        other => Err(syn::Error::new_spanned(other, "write `#[entity(...)]`")),
+        other => Err(syn::Error::new_spanned(
+            other,
+            format!("write `#[{name}(...)]`"),
+        )),
     }
 }
 

@@ -60,6 +60,18 @@ composite!(A K, B L);
 composite!(A K, B L, C M);
 composite!(A K, B L, C M, D N);
 
+/// An entity with one reference to `P`, and no second one: what a relation of `P` to it finds by itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not refer to `{P}` by exactly one field",
+    label = "needs exactly one field with `references = {P}`",
+    note = "add `references = {P}` to the field of `{Self}` that holds its key",
+    note = "if there are several, name the one that is meant: `by = field`; for the other end of a relation that has `through`: `to = field`"
+)]
+pub trait References<P> {
+    /// The position of the field's column; of several columns one that is in no other reference, if there is such.
+    const BY: usize;
+}
+
 /// The type of a `created_at` or `updated_at` field.
 #[diagnostic::on_unimplemented(
     message = "the time of a save is a `DateTime<Utc>`, not `{Self}`",

@@ -1,6 +1,6 @@
 //! The definition of a table, as a derive writes it down.
 
-use std::ops::Range;
+use std::{any::Any, ops::Range};
 
 use crate::value::{KeyOrigin, OneOf, Storage, Value, ValueError};
 
@@ -37,6 +37,8 @@ pub struct TableDef {
     pub foreign_keys: &'static [ForeignKey],
     /// Indexes of several columns, on expressions, or of part of the rows; plain ones are with their column.
     pub indexes: &'static [IndexDef],
+    /// Named filters, which every query has unless it lifts them.
+    pub filters: &'static [FilterDef],
 }
 
 /// A column of a table.
@@ -110,6 +112,15 @@ pub struct IndexDef {
     pub unique: bool,
     /// Which rows are in it, as SQL; all without it.
     pub filter: Option<&'static str>,
+}
+
+/// A named filter.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterDef {
+    /// Its name.
+    pub name: &'static str,
+    /// Makes its condition, a [`Condition`](crate::query::Condition) of the entity, which this shelf cannot name.
+    pub condition: fn() -> Box<dyn Any>,
 }
 
 /// What an index is on.
@@ -214,6 +225,7 @@ impl TableDef {
             updated_at: None,
             foreign_keys: &[],
             indexes: &[],
+            filters: &[],
         }
     }
 
