@@ -331,21 +331,23 @@ impl Settings {
         place: Place,
         errors: &mut Errors,
     ) -> Vec<(RelationName, Self)> {
+        let example = match place {
+            Place::HasOne => "profile: Profile",
+            _ => "lines: OrderLine",
+        };
         let mut relations = Vec::new();
         for setting in self.0.iter().filter(|setting| setting.name == name) {
             let Some(SettingValue::Parenthesized(list)) = &setting.value else {
                 errors.push(
                     setting,
-                    format!(
-                        "`{name}` takes a name and an entity: write `{name}(lines: OrderLine)`"
-                    ),
+                    format!("`{name}` takes a name and an entity: write `{name}({example})`"),
                 );
                 continue;
             };
             let Ok((relation, rest)) = split_relation.parse2(list.clone()) else {
                 errors.push(
                     setting,
-                    format!("`{name}` begins with a name and an entity: write `{name}(lines: OrderLine)`"),
+                    format!("`{name}` begins with a name and an entity: write `{name}({example})`"),
                 );
                 continue;
             };

@@ -72,6 +72,17 @@ pub trait References<P> {
     const BY: usize;
 }
 
+/// An entity that refers to `P` by the column at `COLUMN`, alone or as part of a key.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not refer to `{P}` by this field",
+    label = "needs `references = {P}`",
+    note = "name a field of `{Self}` that has `references = {P}`, or is in one such `foreign_key`"
+)]
+pub trait ReferencesBy<P, const COLUMN: usize> {
+    /// The position of the column.
+    const BY: usize = COLUMN;
+}
+
 /// The type of a `created_at` or `updated_at` field.
 #[diagnostic::on_unimplemented(
     message = "the time of a save is a `DateTime<Utc>`, not `{Self}`",

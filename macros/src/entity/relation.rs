@@ -7,7 +7,7 @@ use syn::{Ident, Path, Visibility, ext::IdentExt};
 use crate::{
     entity::{
         columns::Columns,
-        field::{Field, at, option_of},
+        field::{Field, at, moved, option_of},
         index::ForeignKey,
     },
     errors::Errors,
@@ -195,48 +195,93 @@ fn position(
         return quote_spanned!(at(entity)=> <#entity as #krate::entity::References<#referred>>::BY);
     };
     let constant = constant(by, &constant_case(&by.unraw().to_string()));
-    quote_spanned!(at(by)=> <#entity>::#constant.index())
+    let (entity, krate) = (moved(entity, at(by)), moved(krate, at(by)));
+    let column =
+        quote_spanned!(at(by)=> #krate::entity::Column::<#entity, _>::index(<#entity>::#constant));
+    quote_spanned! {at(by)=>
+        <#entity as #krate::entity::demand::ReferencesBy<#referred, { #column }>>::BY
+    }
 }
 
-/// `impl References` for every entity that one reference names, and no other.
+/// By what an entity refers to others: `impl References` for each that one reference names and no other, and
+/// `impl ReferencesBy` for each of the columns, unless it is in several references to one entity.
 pub(crate) fn references(
     name: &Ident,
     columns: &Columns,
     foreign_keys: &[ForeignKey],
     krate: &Path,
 ) -> TokenStream {
-    let single = (columns.fields.iter().enumerate()).filter_map(|(index, field)| {
-        Some((&field.references.as_ref()?.entity, columns.position(index)))
-    });
-    let composite = foreign_keys.iter().filter_map(|key| {
-        let by = columns.position_of(distinct_column(key, columns, foreign_keys)?, krate);
-        Some((&key.reference.entity, by))
-    });
-    let all: Vec<_> = single.chain(composite).collect();
-    // Two paths that end in one name may lead to one entity.
-    let called = |entity: &Path| match entity.segments.last() {
-        Some(last) if last.ident != "Self" => last.ident.unraw().to_string(),
-        _ => name.unraw().to_string(),
-    };
-    let is_only = |entity: &Path| {
-        let mut same = all
-            .iter()
-            .filter(|(other, _)| called(other) == called(entity));
-        same.nth(1).is_none()
-    };
-    (all.iter())
-        .filter(|(entity, _)| is_only(entity))
-        .map(|(entity, by)| {
-            let references = quote_spanned!(at(entity)=> #krate::entity::References<#entity>);
-            quote! {
-                #[automatically_derived]
-                #[allow(deprecated, reason = "a deprecated entity is still referred to")]
-                impl #references for #name {
-                    const BY: usize = #by;
-                }
+    let own = name.unraw().to_string();
+    let mut all = Vec::new();
+    let mut by_column = Vec::new();
+    for (index, field) in columns.fields.iter().enumerate() {
+        if let Some(reference) = &field.references {
+            let to = (called(&reference.entity, &own), &reference.entity);
+            all.push((to.clone(), columns.position(index)));
+            by_column.push(((to.0, index), to.1));
+        }
+    }
+    for key in foreign_keys {
+        let to = (called(&key.reference.entity, &own), &key.reference.entity);
+        if let Some(path) = distinct_column(key, columns, foreign_keys) {
+            all.push((to.clone(), columns.position_of(path, krate)));
+        }
+        for path in key.columns.iter().filter(|path| path.inner.is_empty()) {
+            if let Some((index, _)) = columns.find(&path.field) {
+                by_column.push(((to.0.clone(), index), to.1));
             }
-        })
-        .collect()
+        }
+    }
+    let is_only = |to: &str| {
+        all.iter()
+            .filter(|((other, _), _)| other == to)
+            .nth(1)
+            .is_none()
+    };
+    let references = all
+        .iter()
+        .filter(|((to, _), _)| is_only(to))
+        .map(|((_, entity), by)| {
+            let references = quote_spanned!(at(entity)=> #krate::entity::References<#entity>);
+            implementation(&references, name, &quote!(const BY: usize = #by;))
+        });
+    let is_only = |one| {
+        by_column
+            .iter()
+            .filter(|(other, _)| other == one)
+            .nth(1)
+            .is_none()
+    };
+    let by_column = by_column
+        .iter()
+        .filter(|(one, _)| is_only(one))
+        .map(|((_, index), entity)| {
+            let by = columns.position(*index);
+            let references = quote_spanned! {at(entity)=>
+                #krate::entity::demand::ReferencesBy<#entity, { #by }>
+            };
+            implementation(&references, name, &TokenStream::new())
+        });
+    references.chain(by_column).collect()
+}
+
+/// What tells entities apart: two paths that end in one name may lead to one entity.
+fn called(entity: &Path, own: &str) -> String {
+    match entity.segments.last() {
+        Some(last) if last.ident != "Self" => last.ident.unraw().to_string(),
+        _ => own.to_owned(),
+    }
+}
+
+fn implementation(of: &TokenStream, name: &Ident, items: &TokenStream) -> TokenStream {
+    quote! {
+        #[automatically_derived]
+        #[diagnostic::do_not_recommend]
+        #[allow(deprecated, reason = "a deprecated entity is still referred to")]
+        impl #of for #name {
+            #items
+        }
+    }
 }
 
 /// Of the columns of a foreign key one that is in no other, if there is such: by it the foreign key is found.
