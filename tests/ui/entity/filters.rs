@@ -1,6 +1,6 @@
 //! Named filters without a name, without a function, and two of one name.
 
-use anabranch::{entity::Entity, query::Condition};
+use anabranch::entity::Entity;
 
 #[derive(Entity)]
 #[entity(
@@ -16,12 +16,6 @@ struct Order {
     id: i64,
     #[entity(filter(live = Order::live))]
     deleted: bool,
-}
-
-impl Order {
-    fn live() -> Condition<Self> {
-        Self::DELETED.eq(false)
-    }
 }
 
 fn main() {}
