@@ -24,7 +24,8 @@ use crate::{
     },
     errors::Errors,
     names::{nearest, snake_case},
-    settings::{FieldPath, Place, Settings},
+    place::Place,
+    settings::{FieldPath, Settings},
 };
 
 /// An entity, ready to be written out.

@@ -8,7 +8,8 @@ use crate::{
     entity::field::{Form, Wrapper, argument_of, at, option_of},
     errors::Errors,
     names::constant_case,
-    settings::{Place, Settings},
+    place::Place,
+    settings::Settings,
 };
 
 /// A selection is a tuple of at most so many.

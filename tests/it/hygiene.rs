@@ -5,6 +5,7 @@ use anabranch::{
     entity::{Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{ErrorKind, Result},
     prelude::Database,
+    query::Projection,
     sql::Executor as _,
 };
 use anabranch_tests::{Mode, ask, execute};
@@ -22,6 +23,12 @@ mod strict {
 
     /// Public, with fields that are not.
     #[derive(Debug, Clone, PartialEq, ::anabranch::entity::Entity)]
+    #[entity(
+        has_many(relation: Relation),
+        has_one(condition: Condition),
+        has_many(r#type: Condition, through = Relation),
+        filter(r#match = positive)
+    )]
     pub(crate) struct Model {
         #[entity(id)]
         id: i64,
@@ -76,6 +83,62 @@ mod strict {
             r#type: i64,
         },
         Err(#[entity(embed)] Error),
+    }
+
+    fn positive() -> ::anabranch::query::Condition<Model> {
+        Model::ID.gt(0)
+    }
+
+    /// Refers to two, once by a field and once by a foreign key.
+    #[derive(Debug, ::anabranch::entity::Entity)]
+    #[entity(foreign_key(columns(condition), references = self::Condition, relation = r#where))]
+    pub(crate) struct Relation {
+        #[entity(id)]
+        id: i64,
+        #[entity(references = Model)]
+        pub(super) model_id: i64,
+        condition: ::std::option::Option<i64>,
+    }
+
+    #[derive(Debug, ::anabranch::entity::Entity)]
+    struct Condition {
+        #[entity(id, references = Model, relation = r#type)]
+        id: i64,
+    }
+
+    /// Private, as what it is read from is not.
+    #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
+    #[projection(entity = Model)]
+    pub(super) struct Projection {
+        id: i64,
+        entity: Entity,
+        column: Column,
+        #[projection(from = Model::ERROR.then(Error::ROW))]
+        parts: i64,
+        #[projection(from = Model::COLUMN)]
+        selection: Column,
+        #[projection(from = Model::ID)]
+        r#type: i64,
+        #[projection(from = Model::ID)]
+        __selected: i64,
+        #[projection(nested = Model::RELATION)]
+        relation: ::std::vec::Vec<Selection>,
+        #[projection(nested = Model::CONDITION)]
+        condition: ::std::option::Option<Parts>,
+    }
+
+    #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
+    #[projection(entity = Relation)]
+    struct Selection {
+        model_id: i64,
+        #[projection(nested = Relation::WHERE)]
+        r#where: ::std::option::Option<Parts>,
+    }
+
+    #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
+    #[projection(entity = self::Condition)]
+    pub(crate) struct Parts {
+        id: i64,
     }
 
     pub(super) fn model() -> Model {
@@ -169,6 +232,7 @@ mod shadowed {
     }
 
     #[derive(::anabranch::entity::Entity)]
+    #[entity(has_many(children: Shadowed), filter(known = known))]
     pub(super) struct Shadowed {
         #[entity(id, autoincrement)]
         pub(super) id: Key,
@@ -180,6 +244,30 @@ mod shadowed {
         pub(super) list: ::std::vec::Vec<i64>,
         #[entity(skip)]
         pub(super) skipped: i64,
+        pub(super) word: Word,
+        #[entity(references = Self)]
+        pub(super) parent_id: ::std::option::Option<Key>,
+    }
+
+    fn known() -> ::anabranch::query::Condition<Shadowed> {
+        Shadowed::WORD.ne(Word::None)
+    }
+
+    #[derive(::anabranch::query::Projection)]
+    #[projection(entity = Shadowed)]
+    pub(super) struct Projected {
+        pub(super) id: Key,
+        #[projection(json)]
+        pub(super) list: ::std::vec::Vec<i64>,
+        #[projection(nested = Shadowed::CHILDREN)]
+        pub(super) children: ::std::vec::Vec<Child>,
+        #[projection(nested = Shadowed::PARENT)]
+        pub(super) parent: ::std::option::Option<Child>,
+    }
+
+    #[derive(::anabranch::query::Projection)]
+    #[projection(entity = Shadowed)]
+    pub(super) struct Child {
         pub(super) word: Word,
     }
 
@@ -230,6 +318,7 @@ async fn the_prelude_may_be_hidden() -> Result<()> {
         list: vec![1],
         skipped: 1,
         word: Word::Some,
+        parent_id: None,
     });
     ctx.save_changes().await?;
     let read = Shadowed::find(&db, ctx[one].id).await?.unwrap();
@@ -251,8 +340,22 @@ async fn types_of_a_function_are_entities_too() -> Result<()> {
         #[entity(embed)]
         inner: Inner,
         state: State,
-        #[entity(references = Local)]
+        #[entity(references = Local, relation = above)]
         parent: Option<i64>,
+    }
+
+    #[derive(Debug, PartialEq, Projection)]
+    #[projection(entity = Local)]
+    struct Row {
+        state: State,
+        #[projection(nested = Local::ABOVE)]
+        above: Option<Above>,
+    }
+
+    #[derive(Debug, PartialEq, Projection)]
+    #[projection(entity = Local)]
+    struct Above {
+        id: i64,
     }
 
     #[derive(Debug, PartialEq, EntityEmbed)]

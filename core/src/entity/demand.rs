@@ -64,7 +64,7 @@ composite!(A K, B L, C M, D N);
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not refer to `{P}` by exactly one field",
     label = "needs exactly one field with `references = {P}`",
-    note = "add `references = {P}` to the field of `{Self}` that holds its key",
+    note = "in `{Self}`, which is to derive `Entity`, add `references = {P}` to the field that holds its key",
     note = "if there are several, name the one that is meant: `by = field`; for the other end of a relation that has `through`: `to = field`"
 )]
 pub trait References<P> {

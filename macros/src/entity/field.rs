@@ -10,7 +10,8 @@ use crate::{
     entity::index::IndexOptions,
     errors::Errors,
     names::{Case, constant_case, nearest},
-    settings::{Place, Settings, SqlOrRust},
+    place::Place,
+    settings::{Settings, SqlOrRust},
 };
 
 /// What a field is to the library, beyond a column.

@@ -7,7 +7,8 @@ use syn::{Ident, LitStr};
 use crate::{
     entity::field::{Reference, reference},
     errors::Errors,
-    settings::{FieldPath, Place, Settings},
+    place::Place,
+    settings::{FieldPath, Settings},
 };
 
 /// What an index says beside what it is on.

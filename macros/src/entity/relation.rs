@@ -12,7 +12,8 @@ use crate::{
     },
     errors::Errors,
     names::constant_case,
-    settings::{FieldPath, Place, Settings},
+    place::Place,
+    settings::{FieldPath, Settings},
 };
 
 /// A relation that has a constant.

@@ -3,7 +3,13 @@
 
 /// An order.
 #[derive(Debug, Clone, PartialEq, ab::entity::Entity)]
-#[entity(crate = "::ab", index(columns(home.city), name = "by_city"))]
+#[entity(
+    crate = "::ab",
+    index(columns(home.city), name = "by_city"),
+    has_many(lines: Line),
+    has_one(next: Order),
+    filter(open = Order::open)
+)]
 pub struct Order {
     /// Its key.
     #[entity(id, autoincrement)]
@@ -18,7 +24,7 @@ pub struct Order {
     #[entity(default = Status::New)]
     pub status: Status,
     /// The one before it.
-    #[entity(references = Order, on_delete = SetNull)]
+    #[entity(references = Order, on_delete = SetNull, relation = before, unique)]
     pub previous: Option<OrderId>,
     /// Anything.
     #[entity(json)]
@@ -32,6 +38,53 @@ pub struct Order {
     /// The position in commit order.
     #[entity(commit_seq)]
     pub seq: ab::entity::CommitSeq,
+}
+
+impl Order {
+    fn open() -> ab::query::Condition<Self> {
+        Self::STATUS.ne(Status::Done)
+    }
+}
+
+/// A line of an order.
+#[derive(Debug, ab::entity::Entity)]
+#[entity(crate = "ab")]
+pub struct Line {
+    /// Its key.
+    #[entity(id)]
+    pub id: i64,
+    /// What it is a line of.
+    #[entity(references = Order, index)]
+    pub order_id: OrderId,
+}
+
+/// What is shown of an order.
+#[derive(Debug, PartialEq, Eq, ab::query::Projection)]
+#[projection(entity = Order, crate = "ab")]
+pub struct OrderRow {
+    /// Its tags.
+    #[projection(json)]
+    pub tags: Vec<String>,
+    /// Its rank.
+    #[projection(padded)]
+    pub rank: u64,
+    /// Where it goes.
+    #[projection(from = Order::HOME.then(Address::CITY))]
+    pub city: String,
+    /// Its lines.
+    #[projection(nested = Order::LINES)]
+    pub lines: Vec<LineRow>,
+}
+
+/// What is shown of a line.
+#[derive(Debug, PartialEq, Eq, ab::query::Projection)]
+#[projection(entity = Line, crate = "::ab")]
+pub struct LineRow {
+    /// Its key.
+    pub id: i64,
+    /// What is shown of its order.
+    #[projection(from = Line::ORDER.get(Order::ID))]
+    pub order: OrderId,
 }
 
 /// A key.
