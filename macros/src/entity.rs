@@ -60,14 +60,22 @@ impl Entity {
         }
         let settings = Settings::parse(&input.attrs, Place::Struct, &mut errors);
         let case = settings.case(&mut errors);
-        let columns = Columns::parse(named, Place::Field, case, &mut errors);
+        let mut columns = Columns::parse(named, Place::Field, case, &mut errors);
         // A field that failed may have been the key: no second complaint about that.
         if columns.len() == named.len() {
             check_key(&input.ident, &columns.fields, &mut errors);
         }
         check_roles(&columns.fields, &mut errors);
         let krate = settings.krate(&mut errors);
-        let foreign_keys = ForeignKey::parse_all(&settings, &mut errors);
+        let mut foreign_keys = ForeignKey::parse_all(&settings, &mut errors);
+        let of_fields = columns
+            .fields
+            .iter_mut()
+            .filter_map(|field| field.references.as_mut());
+        let of_keys = foreign_keys.iter_mut().map(|key| &mut key.reference);
+        of_fields
+            .chain(of_keys)
+            .for_each(|reference| reference.name_self(&input.ident));
         let entity = Self {
             table: table_name(&input.ident, &settings, &mut errors),
             strict: settings.boolean("strict", &mut errors).unwrap_or(true),

@@ -91,7 +91,7 @@ mod strict {
 
     /// Refers to two, once by a field and once by a foreign key.
     #[derive(Debug, ::anabranch::entity::Entity)]
-    #[entity(foreign_key(columns(condition), references = self::Condition, relation = r#where))]
+    #[entity(foreign_key(columns(condition), references = Condition, relation = r#where))]
     pub(crate) struct Relation {
         #[entity(id)]
         id: i64,
@@ -101,9 +101,19 @@ mod strict {
     }
 
     #[derive(Debug, ::anabranch::entity::Entity)]
-    struct Condition {
+    pub(crate) struct Condition {
         #[entity(id, references = Model, relation = r#type)]
         id: i64,
+    }
+
+    impl Relation {
+        pub(super) const fn of(model: &Model, condition: ::std::option::Option<i64>) -> Self {
+            Self {
+                id: 0,
+                model_id: model.id,
+                condition,
+            }
+        }
     }
 
     /// Private, as what it is read from is not.
@@ -127,16 +137,30 @@ mod strict {
         condition: ::std::option::Option<Parts>,
     }
 
+    impl Projection {
+        pub(super) fn is_of(&self, model: &Model) -> bool {
+            let same = self.parts == model.error.row && self.condition.is_none();
+            let id = self.id == self.r#type && self.id == self.__selected && self.id == model.id;
+            let column = self.column == self.selection && self.column == model.column;
+            same && id && column && self.entity == model.entity
+        }
+
+        pub(super) fn relations(&self) -> usize {
+            let is_known = |it: &&Selection| it.model_id == self.id && it.r#where.is_none();
+            self.relation.iter().filter(is_known).count()
+        }
+    }
+
     #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
     #[projection(entity = Relation)]
-    struct Selection {
+    pub(crate) struct Selection {
         model_id: i64,
         #[projection(nested = Relation::WHERE)]
         r#where: ::std::option::Option<Parts>,
     }
 
     #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
-    #[projection(entity = self::Condition)]
+    #[projection(entity = Condition)]
     pub(crate) struct Parts {
         id: i64,
     }
@@ -187,7 +211,8 @@ mod strict {
 #[tokio::test]
 async fn types_that_are_named_like_ours_do_no_harm() -> Result<()> {
     let db = Mode::Inline.temporary().await;
-    db.create_tables::<strict::Model>().await?;
+    db.create_tables::<(strict::Model, strict::Relation, strict::Condition)>()
+        .await?;
     let mut ctx = db.context();
     let one = ctx.add(strict::model());
     let others = ctx[one].others().map(|other| ctx.add(other));
@@ -198,6 +223,18 @@ async fn types_that_are_named_like_ours_do_no_harm() -> Result<()> {
         assert_eq!(read.as_ref(), Some(&ctx[handle]));
     }
     assert_eq!(ctx[one].result.as_ref(), strict::model().result.as_ref());
+
+    ctx.add(strict::Relation::of(&ctx[one], None));
+    ctx.save_changes().await?;
+    let rows = strict::Model::query().project::<strict::Projection>();
+    let rows = rows.order_by(strict::Model::ID.desc()).all(&db).await?;
+    assert!(rows.last().unwrap().is_of(&ctx[one]));
+    assert_eq!(
+        rows.iter()
+            .map(strict::Projection::relations)
+            .sum::<usize>(),
+        1
+    );
     Ok(())
 }
 
@@ -294,7 +331,7 @@ mod shadowed {
         Two,
     }
 
-    #[derive(::anabranch::entity::EntityEnum)]
+    #[derive(PartialEq, ::anabranch::entity::EntityEnum)]
     #[entity(check)]
     pub(super) enum Word {
         Some,
@@ -328,6 +365,9 @@ async fn the_prelude_may_be_hidden() -> Result<()> {
     assert_eq!((read.list, read.skipped), (vec![1], 0));
     let query = Shadowed::query().filter(Shadowed::WORD.ne(Word::None));
     assert_eq!(query.count(&db).await?, 1);
+    let row = query.project::<shadowed::Projected>().one(&db).await?;
+    assert_eq!((row.id, row.list), (Key(1), vec![1]));
+    assert!(row.parent.is_none() && row.children.iter().all(|child| child.word == Word::Some));
     Ok(())
 }
 
@@ -384,6 +424,21 @@ async fn types_of_a_function_are_entities_too() -> Result<()> {
     });
     ctx.save_changes().await?;
     assert_eq!(Local::find(&db, 1).await?.unwrap(), ctx[one]);
+    ctx.add(Local {
+        id: 0,
+        inner: Inner {
+            name: Name("y".to_owned()),
+        },
+        state: State::New,
+        parent: Some(1),
+    });
+    ctx.save_changes().await?;
+    let row = Local::query().filter(Local::ID.eq(2)).project::<Row>();
+    let expected = Row {
+        state: State::New,
+        above: Some(Above { id: 1 }),
+    };
+    assert_eq!(row.one(&db).await?, expected);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ impl<E, R, J> Clone for Relation<E, R, J> {
 }
 impl<E, R, J> Copy for Relation<E, R, J> {}
 
-impl<E: Entity, R> Relation<E, R> {
+impl<E: Entity, R, J> Relation<E, R, J> {
     pub const fn belongs_to(by: usize) -> Self {
         Self {
             by,
@@ -95,3 +95,9 @@ tuple!(A B C D F);
 tuple!(A B C D F G);
 tuple!(A B C D F G H);
 tuple!(A B C D F G H I);
+
+impl<E: Entity, P: Entity> Relation<E, P> {
+    pub fn get<V>(self, _of: Column<P, V>) -> Projected<E, V> {
+        Projected(PhantomData)
+    }
+}

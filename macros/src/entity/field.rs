@@ -175,6 +175,15 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
+    /// `Self` by its name, which means the same everywhere.
+    pub(crate) fn name_self(&mut self, name: &Ident) {
+        if let Some(written) = self.entity.get_ident().filter(|written| *written == "Self") {
+            let mut name = name.clone();
+            name.set_span(written.span());
+            self.entity = name.into();
+        }
+    }
+
     /// Whether the database may make it NULL.
     pub(crate) fn sets_null(&self) -> bool {
         self.on_delete == "SetNull" || self.on_update == "SetNull"

@@ -212,18 +212,17 @@ pub(crate) fn references(
     foreign_keys: &[ForeignKey],
     krate: &Path,
 ) -> TokenStream {
-    let own = name.unraw().to_string();
     let mut all = Vec::new();
     let mut by_column = Vec::new();
     for (index, field) in columns.fields.iter().enumerate() {
         if let Some(reference) = &field.references {
-            let to = (called(&reference.entity, &own), &reference.entity);
+            let to = (called(&reference.entity), &reference.entity);
             all.push((to.clone(), columns.position(index)));
             by_column.push(((to.0, index), to.1));
         }
     }
     for key in foreign_keys {
-        let to = (called(&key.reference.entity, &own), &key.reference.entity);
+        let to = (called(&key.reference.entity), &key.reference.entity);
         if let Some(path) = distinct_column(key, columns, foreign_keys) {
             all.push((to.clone(), columns.position_of(path, krate)));
         }
@@ -267,11 +266,9 @@ pub(crate) fn references(
 }
 
 /// What tells entities apart: two paths that end in one name may lead to one entity.
-fn called(entity: &Path, own: &str) -> String {
-    match entity.segments.last() {
-        Some(last) if last.ident != "Self" => last.ident.unraw().to_string(),
-        _ => own.to_owned(),
-    }
+fn called(entity: &Path) -> String {
+    let last = entity.segments.last();
+    last.map_or_else(String::new, |last| last.ident.unraw().to_string())
 }
 
 fn implementation(of: &TokenStream, name: &Ident, items: &TokenStream) -> TokenStream {

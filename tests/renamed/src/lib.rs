@@ -131,12 +131,12 @@ pub enum Status {
 mod tests {
     use ab::prelude::Database;
 
-    use crate::{Address, Order, OrderId, Payment, Status};
+    use crate::{Address, Line, Order, OrderId, OrderRow, Payment, Status};
 
     #[tokio::test]
     async fn the_derives_work_under_another_name_of_the_crate() -> ab::error::Result<()> {
         let db = Database::temporary().await?;
-        db.create_tables::<Order>().await?;
+        db.create_tables::<(Order, Line)>().await?;
         let mut ctx = db.context();
         let address = Address {
             city: "Delft".to_owned(),
@@ -170,8 +170,18 @@ mod tests {
                 Some(&ctx[order])
             );
         }
-        let query =
-            Order::query().filter(Order::PAYMENT.then(Payment::CARD_NUMBER).eq("1".to_owned()));
+        ctx.add(Line {
+            id: 0,
+            order_id: ctx[orders[0]].id,
+        });
+        ctx.save_changes().await?;
+        let all = Order::query().without_filter("open");
+        let row = all.project::<OrderRow>().first(&db).await?.unwrap();
+        assert_eq!((row.lines[0].order, row.rank), (OrderId(1), u64::MAX));
+        assert_eq!(Order::query().count(&db).await?, 0);
+        let query = Order::query()
+            .without_filters()
+            .filter(Order::PAYMENT.then(Payment::CARD_NUMBER).eq("1".to_owned()));
         assert_eq!(query.count(&db).await?, 1);
         Ok(())
     }
