@@ -17,6 +17,7 @@ pub use anabranch_macros::{Entity, EntityEmbed, EntityEnum, EntityNewtype};
 
 pub use self::{
     column::{Column, CommitSeq, Stored},
+    demand::References,
     embedded::{Embedded, optional, variant},
     table::{
         ColumnDef, DefaultValue, FilterDef, ForeignKey, ForeignKeyAction, Generated, Group,

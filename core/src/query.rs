@@ -75,6 +75,7 @@ pub use self::{
 pub(crate) use self::{
     condition::Invalid, fetch::Joined, find::by_key, relation::Step, table_sql::TableSql,
 };
+pub use anabranch_macros::Projection;
 
 use std::{fmt, marker::PhantomData};
 

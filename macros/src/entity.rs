@@ -3,7 +3,9 @@
 pub(crate) mod columns;
 mod expand;
 pub(crate) mod field;
+mod filter;
 mod index;
+mod relation;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -16,11 +18,14 @@ use crate::{
     entity::{
         columns::Columns,
         field::{Field, Role},
+        filter::Filter,
         index::{ForeignKey, Index, IndexOn},
+        relation::Relation,
     },
     errors::Errors,
     names::{nearest, snake_case},
-    settings::{FieldPath, Place, Settings},
+    place::Place,
+    settings::{FieldPath, Settings},
 };
 
 /// An entity, ready to be written out.
@@ -34,6 +39,8 @@ struct Entity {
     checks: Vec<LitStr>,
     indexes: Vec<Index>,
     foreign_keys: Vec<ForeignKey>,
+    relations: Vec<Relation>,
+    filters: Vec<Filter>,
     columns: Columns,
 }
 
@@ -53,20 +60,32 @@ impl Entity {
         }
         let settings = Settings::parse(&input.attrs, Place::Struct, &mut errors);
         let case = settings.case(&mut errors);
-        let columns = Columns::parse(named, Place::Field, case, &mut errors);
+        let mut columns = Columns::parse(named, Place::Field, case, &mut errors);
         // A field that failed may have been the key: no second complaint about that.
         if columns.len() == named.len() {
             check_key(&input.ident, &columns.fields, &mut errors);
         }
         check_roles(&columns.fields, &mut errors);
+        let krate = settings.krate(&mut errors);
+        let mut foreign_keys = ForeignKey::parse_all(&settings, &mut errors);
+        let of_fields = columns
+            .fields
+            .iter_mut()
+            .filter_map(|field| field.references.as_mut());
+        let of_keys = foreign_keys.iter_mut().map(|key| &mut key.reference);
+        of_fields
+            .chain(of_keys)
+            .for_each(|reference| reference.name_self(&input.ident));
         let entity = Self {
             table: table_name(&input.ident, &settings, &mut errors),
             strict: settings.boolean("strict", &mut errors).unwrap_or(true),
             without_rowid: settings.flag("without_rowid", &mut errors),
             checks: settings.strings("check", &mut errors),
             indexes: Index::parse_all(&settings, &mut errors),
-            foreign_keys: ForeignKey::parse_all(&settings, &mut errors),
-            krate: settings.krate(&mut errors),
+            relations: Relation::parse_all(&settings, &columns, &foreign_keys, &krate, &mut errors),
+            filters: Filter::parse_all(&settings, &mut errors),
+            foreign_keys,
+            krate,
             name: input.ident,
             visibility: input.vis,
             columns,

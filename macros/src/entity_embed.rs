@@ -7,10 +7,8 @@ use quote::quote;
 use syn::{Data, DataStruct, DeriveInput, Fields};
 
 use crate::{
-    entity::columns::Columns,
-    entity_embed::variants::EmbeddedEnum,
-    errors::Errors,
-    settings::{Place, Settings},
+    entity::columns::Columns, entity_embed::variants::EmbeddedEnum, errors::Errors, place::Place,
+    settings::Settings,
 };
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {

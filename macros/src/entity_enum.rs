@@ -4,11 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Data, DataEnum, DeriveInput, Fields, Ident, Path, Variant, ext::IdentExt};
 
-use crate::{
-    errors::Errors,
-    names::Case,
-    settings::{Place, Settings},
-};
+use crate::{errors::Errors, names::Case, place::Place, settings::Settings};
 
 /// An enum, ready to be written out.
 struct EntityEnum {

@@ -7,7 +7,8 @@ use syn::{Data, DataStruct, DeriveInput, Fields, Type};
 use crate::{
     entity::field::{Wrapper, at, option_of},
     errors::Errors,
-    settings::{Place, Settings},
+    place::Place,
+    settings::Settings,
 };
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {

@@ -1,4 +1,4 @@
-//! What stands in `#[entity(...)]`: a list of `name` and `name = value`.
+//! What stands in `#[entity(...)]` and `#[projection(...)]`: a list of `name` and `name = value`.
 
 use std::ops::RangeInclusive;
 
@@ -12,167 +12,7 @@ use syn::{
     token::Paren,
 };
 
-use crate::{
-    errors::Errors,
-    names::{Case, nearest},
-};
-
-/// Where an attribute stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    Struct,
-    Field,
-    Embedded,
-    EmbeddedField,
-    EmbeddedEnum,
-    /// A variant with data.
-    EmbeddedVariant,
-    /// A field of such a variant.
-    VariantField,
-    Newtype,
-    Enum,
-    Variant,
-    /// In the parentheses of `index(...)` on a struct.
-    Index,
-    /// In the parentheses of `index(...)` on a field.
-    FieldIndex,
-    /// In the parentheses of `foreign_key(...)`.
-    ForeignKey,
-}
-
-/// What a field of an entity takes.
-const FIELD: &[&str] = &[
-    "id",
-    "autoincrement",
-    "column",
-    "json",
-    "embed",
-    "prefix",
-    "skip",
-    "scale",
-    "padded",
-    "version",
-    "commit_seq",
-    "created_at",
-    "updated_at",
-    "unique",
-    "index",
-    "collate",
-    "check",
-    "default",
-    "generated",
-    "stored",
-    "references",
-    "on_delete",
-    "on_update",
-];
-
-/// What a field of an embedded struct takes.
-const EMBEDDED_FIELD: &[&str] = &[
-    "column",
-    "json",
-    "scale",
-    "padded",
-    "embed",
-    "prefix",
-    "skip",
-    "unique",
-    "index",
-    "collate",
-    "default",
-    "references",
-    "on_delete",
-    "on_update",
-];
-
-/// What a field of a variant takes.
-const VARIANT_FIELD: &[&str] = &[
-    "column",
-    "json",
-    "scale",
-    "padded",
-    "embed",
-    "prefix",
-    "skip",
-    "unique",
-    "index",
-    "collate",
-    "references",
-    "on_delete",
-    "on_update",
-];
-
-impl Place {
-    /// The attributes that are known here.
-    const fn known(self) -> &'static [&'static str] {
-        match self {
-            Self::Struct => &[
-                "table",
-                "strict",
-                "without_rowid",
-                "rename_all",
-                "check",
-                "index",
-                "foreign_key",
-                "crate",
-            ],
-            Self::Field => FIELD,
-            Self::Embedded => &["rename_all", "crate"],
-            Self::EmbeddedField => EMBEDDED_FIELD,
-            Self::EmbeddedEnum => &["tag", "rename_all", "check", "crate"],
-            Self::EmbeddedVariant => &["rename"],
-            Self::VariantField => VARIANT_FIELD,
-            Self::Newtype => &["key", "json", "scale", "padded", "crate"],
-            Self::Enum => &["integer", "rename_all", "check", "crate"],
-            Self::Variant => &["rename"],
-            Self::Index => &["columns", "on", "name", "unique", "where"],
-            Self::FieldIndex => &["name", "unique", "where"],
-            Self::ForeignKey => &["columns", "references", "on_delete", "on_update"],
-        }
-    }
-
-    /// Whether an attribute is known here.
-    pub(crate) fn takes(self, name: &str) -> bool {
-        self.known().contains(&name)
-    }
-
-    fn may_repeat(self, name: &str) -> bool {
-        self == Self::Struct && ["check", "index", "foreign_key"].contains(&name)
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Struct => "an entity",
-            Self::Field => "a field of an entity",
-            Self::Embedded => "an embedded struct",
-            Self::EmbeddedField => "a field of an embedded struct",
-            Self::EmbeddedEnum => "an enum with data",
-            Self::EmbeddedVariant => "a variant with data",
-            Self::VariantField => "a field of a variant",
-            Self::Newtype => "a newtype",
-            Self::Enum => "an enum without data",
-            Self::Variant => "a variant",
-            Self::Index | Self::FieldIndex => "an index",
-            Self::ForeignKey => "a foreign key",
-        }
-    }
-
-    /// The places that an attribute may have been meant for that was put here.
-    const fn others(self) -> &'static [Self] {
-        match self {
-            Self::Struct => &[Self::Field],
-            Self::Field | Self::Index | Self::FieldIndex | Self::ForeignKey => &[Self::Struct],
-            Self::Embedded => &[Self::EmbeddedField, Self::Struct],
-            Self::EmbeddedField => &[Self::Field, Self::Struct],
-            Self::EmbeddedEnum => &[Self::EmbeddedVariant, Self::VariantField, Self::Enum],
-            Self::EmbeddedVariant => &[Self::VariantField, Self::EmbeddedEnum],
-            Self::VariantField => &[Self::EmbeddedField, Self::Field],
-            Self::Newtype => &[Self::Enum, Self::Field],
-            Self::Variant => &[Self::Enum],
-            Self::Enum => &[Self::Variant, Self::EmbeddedEnum],
-        }
-    }
-}
+use crate::{errors::Errors, names::Case, place::Place};
 
 /// One item of the list.
 struct Setting {
@@ -185,6 +25,18 @@ enum SettingValue {
     Path(Path),
     Expression(Expr),
     Parenthesized(TokenStream),
+}
+
+impl Setting {
+    /// The value as an expression, if it can be one.
+    fn expression(&self) -> Option<TokenStream> {
+        match self.value.as_ref()? {
+            SettingValue::Literal(literal) => Some(literal.to_token_stream()),
+            SettingValue::Path(path) => Some(path.to_token_stream()),
+            SettingValue::Expression(expression) => Some(expression.to_token_stream()),
+            SettingValue::Parenthesized(_) => None,
+        }
+    }
 }
 
 impl Parse for Setting {
@@ -230,8 +82,9 @@ impl Settings {
     /// Reads the attributes; unknown, misplaced and repeated ones are mistakes.
     pub(crate) fn parse(attributes: &[Attribute], place: Place, errors: &mut Errors) -> Self {
         let mut settings: Vec<Setting> = Vec::new();
-        for attribute in attributes.iter().filter(|it| it.path().is_ident("entity")) {
-            for setting in errors.take(items(attribute)).unwrap_or_default() {
+        let name = place.attribute();
+        for attribute in attributes.iter().filter(|it| it.path().is_ident(name)) {
+            for setting in errors.take(items(attribute, name)).unwrap_or_default() {
                 add(&mut settings, setting, place, errors);
             }
         }
@@ -266,6 +119,72 @@ impl Settings {
         lists
     }
 
+    /// Every `name(relation: Entity, ...)`, with the rest of the list.
+    pub(crate) fn relations(
+        &self,
+        name: &str,
+        place: Place,
+        errors: &mut Errors,
+    ) -> Vec<(RelationName, Self)> {
+        let example = match place {
+            Place::HasOne => "profile: Profile",
+            _ => "lines: OrderLine",
+        };
+        let mut relations = Vec::new();
+        for setting in self.0.iter().filter(|setting| setting.name == name) {
+            let Some(SettingValue::Parenthesized(list)) = &setting.value else {
+                errors.push(
+                    setting,
+                    format!("`{name}` takes a name and an entity: write `{name}({example})`"),
+                );
+                continue;
+            };
+            let Ok((relation, rest)) = split_relation.parse2(list.clone()) else {
+                errors.push(
+                    setting,
+                    format!("`{name}` begins with a name and an entity: write `{name}({example})`"),
+                );
+                continue;
+            };
+            let mut settings = Vec::new();
+            let parser = Punctuated::<Setting, Token![,]>::parse_terminated;
+            for setting in errors.take(parser.parse2(rest)).unwrap_or_default() {
+                add(&mut settings, setting, place, errors);
+            }
+            relations.push((relation, Self(settings)));
+        }
+        relations
+    }
+
+    /// Every `name(one = path, another = path)`.
+    pub(crate) fn named_paths(&self, name: &str, errors: &mut Errors) -> Vec<(Ident, Path)> {
+        let mut paths = Vec::new();
+        for setting in self.0.iter().filter(|setting| setting.name == name) {
+            let parser = Punctuated::<Setting, Token![,]>::parse_terminated;
+            let list = match &setting.value {
+                Some(SettingValue::Parenthesized(list)) => parser.parse2(list.clone()).ok(),
+                _ => None,
+            };
+            let named = list.and_then(|list| {
+                let named = list.into_iter().map(|it| match it.value {
+                    Some(SettingValue::Path(path)) => Some((it.name, path)),
+                    _ => None,
+                });
+                named.collect::<Option<Vec<_>>>()
+            });
+            match named {
+                Some(named) if !named.is_empty() => paths.extend(named),
+                _ => errors.push(
+                    setting,
+                    format!(
+                        "`{name}` takes a name and a function: write `{name}(live = Order::live)`"
+                    ),
+                ),
+            }
+        }
+        paths
+    }
+
     /// `name(a, b.c)`: fields, and paths to fields of embedded structs.
     pub(crate) fn fields(&self, name: &str, errors: &mut Errors) -> Option<Vec<FieldPath>> {
         let setting = self.find(name)?;
@@ -293,25 +212,17 @@ impl Settings {
     /// `name = "text"` as SQL, or any other expression as Rust.
     pub(crate) fn sql_or_rust(&self, name: &str, errors: &mut Errors) -> Option<SqlOrRust> {
         let setting = self.find(name)?;
-        match &setting.value {
-            Some(SettingValue::Literal(Lit::Str(_))) => {
-                self.string(name, errors).map(SqlOrRust::Sql)
-            }
-            Some(SettingValue::Literal(literal)) => {
-                Some(SqlOrRust::Rust(literal.to_token_stream()))
-            }
-            Some(SettingValue::Path(path)) => Some(SqlOrRust::Rust(path.to_token_stream())),
-            Some(SettingValue::Expression(expression)) => {
-                Some(SqlOrRust::Rust(expression.to_token_stream()))
-            }
-            _ => {
-                errors.push(
-                    setting,
-                    format!("`{name}` takes SQL as a text, or a Rust expression: write `{name} = \"0\"` or `{name} = Status::New`"),
-                );
-                None
-            }
+        if let Some(SettingValue::Literal(Lit::Str(_))) = &setting.value {
+            return self.string(name, errors).map(SqlOrRust::Sql);
         }
+        let expression = setting.expression();
+        if expression.is_none() {
+            errors.push(
+                setting,
+                format!("`{name}` takes SQL as a text, or a Rust expression: write `{name} = \"0\"` or `{name} = Status::New`"),
+            );
+        }
+        expression.map(SqlOrRust::Rust)
     }
 
     /// The name as written, if the item is there: where to show a mistake.
@@ -443,6 +354,37 @@ impl Settings {
         }
     }
 
+    /// `name = one_word`; `example` is what could stand there.
+    pub(crate) fn ident(&self, name: &str, example: &str, errors: &mut Errors) -> Option<Ident> {
+        let path = self.path(name, example, errors)?;
+        let ident = path.get_ident().cloned();
+        if ident.is_none() {
+            errors.push(
+                path,
+                format!("`{name}` takes one word: write `{name} = {example}`"),
+            );
+        }
+        ident
+    }
+
+    /// `name = an + expression`.
+    pub(crate) fn expression(
+        &self,
+        name: &str,
+        example: &str,
+        errors: &mut Errors,
+    ) -> Option<TokenStream> {
+        let setting = self.find(name)?;
+        let expression = setting.expression();
+        if expression.is_none() {
+            errors.push(
+                setting,
+                format!("`{name}` takes an expression: write `{name} = {example}`"),
+            );
+        }
+        expression
+    }
+
     /// `rename_all = "camelCase"`.
     pub(crate) fn case(&self, errors: &mut Errors) -> Option<Case> {
         let text = self.string("rename_all", errors)?;
@@ -491,6 +433,22 @@ impl Parse for FieldPath {
     }
 }
 
+/// `lines: OrderLine`, with which a relation begins.
+pub(crate) struct RelationName {
+    pub(crate) name: Ident,
+    pub(crate) entity: Path,
+}
+
+fn split_relation(input: ParseStream<'_>) -> syn::Result<(RelationName, TokenStream)> {
+    let name = input.call(Ident::parse_any)?;
+    input.parse::<Token![:]>()?;
+    let entity = input.parse()?;
+    if !input.is_empty() {
+        input.parse::<Token![,]>()?;
+    }
+    Ok((RelationName { name, entity }, input.parse()?))
+}
+
 /// What can be written as SQL or in Rust.
 pub(crate) enum SqlOrRust {
     Sql(LitStr),
@@ -500,7 +458,7 @@ pub(crate) enum SqlOrRust {
 fn add(settings: &mut Vec<Setting>, setting: Setting, place: Place, errors: &mut Errors) {
     let name = setting.name.to_string();
     if !place.takes(&name) {
-        errors.push(&setting.name, unknown(&name, place));
+        errors.push(&setting.name, place.unknown(&name));
     } else if !place.may_repeat(&name) && settings.iter().any(|it| it.name == name) {
         errors.push(
             &setting.name,
@@ -511,33 +469,12 @@ fn add(settings: &mut Vec<Setting>, setting: Setting, place: Place, errors: &mut
     }
 }
 
-fn items(attribute: &Attribute) -> syn::Result<Punctuated<Setting, Token![,]>> {
+fn items(attribute: &Attribute, name: &str) -> syn::Result<Punctuated<Setting, Token![,]>> {
     match &attribute.meta {
         Meta::List(list) => list.parse_args_with(Punctuated::parse_terminated),
-        other => Err(syn::Error::new_spanned(other, "write `#[entity(...)]`")),
+        other => Err(syn::Error::new_spanned(
+            other,
+            format!("write `#[{name}(...)]`"),
+        )),
     }
-}
-
-fn unknown(name: &str, place: Place) -> String {
-    let known = place.known();
-    let mut others = place.others().iter();
-    if let Some(other) = others.find(|other| other.takes(name)) {
-        return format!(
-            "`{name}` belongs on {}, not on {}",
-            other.as_str(),
-            place.as_str()
-        );
-    }
-    if let Some(near) = nearest(name, known) {
-        return format!("unknown attribute `{name}`: did you mean `{near}`?");
-    }
-    format!(
-        "unknown attribute `{name}`: {} takes {}",
-        place.as_str(),
-        known
-            .iter()
-            .map(|known| format!("`{known}`"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    )
 }

@@ -5,7 +5,8 @@ use anabranch::{
     entity::{Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{ErrorKind, Result},
     prelude::Database,
-    sql::Executor,
+    query::Projection,
+    sql::Executor as _,
 };
 use anabranch_tests::{Mode, ask, execute};
 use uuid::Uuid;
@@ -22,6 +23,12 @@ mod strict {
 
     /// Public, with fields that are not.
     #[derive(Debug, Clone, PartialEq, ::anabranch::entity::Entity)]
+    #[entity(
+        has_many(relation: Relation),
+        has_one(condition: Condition),
+        has_many(r#type: Condition, through = Relation),
+        filter(r#match = positive)
+    )]
     pub(crate) struct Model {
         #[entity(id)]
         id: i64,
@@ -78,6 +85,86 @@ mod strict {
         Err(#[entity(embed)] Error),
     }
 
+    fn positive() -> ::anabranch::query::Condition<Model> {
+        Model::ID.gt(0)
+    }
+
+    /// Refers to two, once by a field and once by a foreign key.
+    #[derive(Debug, ::anabranch::entity::Entity)]
+    #[entity(foreign_key(columns(condition), references = Condition, relation = r#where))]
+    pub(crate) struct Relation {
+        #[entity(id)]
+        id: i64,
+        #[entity(references = Model)]
+        pub(super) model_id: i64,
+        condition: ::std::option::Option<i64>,
+    }
+
+    #[derive(Debug, ::anabranch::entity::Entity)]
+    pub(crate) struct Condition {
+        #[entity(id, references = Model, relation = r#type)]
+        id: i64,
+    }
+
+    impl Relation {
+        pub(super) const fn of(model: &Model, condition: ::std::option::Option<i64>) -> Self {
+            Self {
+                id: 0,
+                model_id: model.id,
+                condition,
+            }
+        }
+    }
+
+    /// Private, as what it is read from is not.
+    #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
+    #[projection(entity = Model)]
+    pub(super) struct Projection {
+        id: i64,
+        entity: Entity,
+        column: Column,
+        #[projection(from = Model::ERROR.then(Error::ROW))]
+        parts: i64,
+        #[projection(from = Model::COLUMN)]
+        selection: Column,
+        #[projection(from = Model::ID)]
+        r#type: i64,
+        #[projection(from = Model::ID)]
+        __selected: i64,
+        #[projection(nested = Model::RELATION)]
+        relation: ::std::vec::Vec<Selection>,
+        #[projection(nested = Model::CONDITION)]
+        condition: ::std::option::Option<Parts>,
+    }
+
+    impl Projection {
+        pub(super) fn is_of(&self, model: &Model) -> bool {
+            let same = self.parts == model.error.row && self.condition.is_none();
+            let id = self.id == self.r#type && self.id == self.__selected && self.id == model.id;
+            let column = self.column == self.selection && self.column == model.column;
+            same && id && column && self.entity == model.entity
+        }
+
+        pub(super) fn relations(&self) -> usize {
+            let is_known = |it: &&Selection| it.model_id == self.id && it.r#where.is_none();
+            self.relation.iter().filter(is_known).count()
+        }
+    }
+
+    #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
+    #[projection(entity = Relation)]
+    pub(crate) struct Selection {
+        model_id: i64,
+        #[projection(nested = Relation::WHERE)]
+        r#where: ::std::option::Option<Parts>,
+    }
+
+    #[derive(Debug, PartialEq, Eq, ::anabranch::query::Projection)]
+    #[projection(entity = Condition)]
+    pub(crate) struct Parts {
+        id: i64,
+    }
+
     pub(super) fn model() -> Model {
         Model {
             id: 0,
@@ -124,7 +211,8 @@ mod strict {
 #[tokio::test]
 async fn types_that_are_named_like_ours_do_no_harm() -> Result<()> {
     let db = Mode::Inline.temporary().await;
-    db.create_tables::<strict::Model>().await?;
+    db.create_tables::<(strict::Model, strict::Relation, strict::Condition)>()
+        .await?;
     let mut ctx = db.context();
     let one = ctx.add(strict::model());
     let others = ctx[one].others().map(|other| ctx.add(other));
@@ -135,6 +223,18 @@ async fn types_that_are_named_like_ours_do_no_harm() -> Result<()> {
         assert_eq!(read.as_ref(), Some(&ctx[handle]));
     }
     assert_eq!(ctx[one].result.as_ref(), strict::model().result.as_ref());
+
+    ctx.add(strict::Relation::of(&ctx[one], None));
+    ctx.save_changes().await?;
+    let rows = strict::Model::query().project::<strict::Projection>();
+    let rows = rows.order_by(strict::Model::ID.desc()).all(&db).await?;
+    assert!(rows.last().unwrap().is_of(&ctx[one]));
+    assert_eq!(
+        rows.iter()
+            .map(strict::Projection::relations)
+            .sum::<usize>(),
+        1
+    );
     Ok(())
 }
 
@@ -169,6 +269,7 @@ mod shadowed {
     }
 
     #[derive(::anabranch::entity::Entity)]
+    #[entity(has_many(children: Shadowed), filter(known = known))]
     pub(super) struct Shadowed {
         #[entity(id, autoincrement)]
         pub(super) id: Key,
@@ -180,6 +281,30 @@ mod shadowed {
         pub(super) list: ::std::vec::Vec<i64>,
         #[entity(skip)]
         pub(super) skipped: i64,
+        pub(super) word: Word,
+        #[entity(references = Self)]
+        pub(super) parent_id: ::std::option::Option<Key>,
+    }
+
+    fn known() -> ::anabranch::query::Condition<Shadowed> {
+        Shadowed::WORD.ne(Word::None)
+    }
+
+    #[derive(::anabranch::query::Projection)]
+    #[projection(entity = Shadowed)]
+    pub(super) struct Projected {
+        pub(super) id: Key,
+        #[projection(json)]
+        pub(super) list: ::std::vec::Vec<i64>,
+        #[projection(nested = Shadowed::CHILDREN)]
+        pub(super) children: ::std::vec::Vec<Child>,
+        #[projection(nested = Shadowed::PARENT)]
+        pub(super) parent: ::std::option::Option<Child>,
+    }
+
+    #[derive(::anabranch::query::Projection)]
+    #[projection(entity = Shadowed)]
+    pub(super) struct Child {
         pub(super) word: Word,
     }
 
@@ -206,7 +331,7 @@ mod shadowed {
         Two,
     }
 
-    #[derive(::anabranch::entity::EntityEnum)]
+    #[derive(PartialEq, ::anabranch::entity::EntityEnum)]
     #[entity(check)]
     pub(super) enum Word {
         Some,
@@ -230,6 +355,7 @@ async fn the_prelude_may_be_hidden() -> Result<()> {
         list: vec![1],
         skipped: 1,
         word: Word::Some,
+        parent_id: None,
     });
     ctx.save_changes().await?;
     let read = Shadowed::find(&db, ctx[one].id).await?.unwrap();
@@ -239,6 +365,9 @@ async fn the_prelude_may_be_hidden() -> Result<()> {
     assert_eq!((read.list, read.skipped), (vec![1], 0));
     let query = Shadowed::query().filter(Shadowed::WORD.ne(Word::None));
     assert_eq!(query.count(&db).await?, 1);
+    let row = query.project::<shadowed::Projected>().one(&db).await?;
+    assert_eq!((row.id, row.list), (Key(1), vec![1]));
+    assert!(row.parent.is_none() && row.children.iter().all(|child| child.word == Word::Some));
     Ok(())
 }
 
@@ -251,8 +380,22 @@ async fn types_of_a_function_are_entities_too() -> Result<()> {
         #[entity(embed)]
         inner: Inner,
         state: State,
-        #[entity(references = Local)]
+        #[entity(references = Local, relation = above)]
         parent: Option<i64>,
+    }
+
+    #[derive(Debug, PartialEq, Projection)]
+    #[projection(entity = Local)]
+    struct Row {
+        state: State,
+        #[projection(nested = Local::ABOVE)]
+        above: Option<Above>,
+    }
+
+    #[derive(Debug, PartialEq, Projection)]
+    #[projection(entity = Local)]
+    struct Above {
+        id: i64,
     }
 
     #[derive(Debug, PartialEq, EntityEmbed)]
@@ -281,6 +424,21 @@ async fn types_of_a_function_are_entities_too() -> Result<()> {
     });
     ctx.save_changes().await?;
     assert_eq!(Local::find(&db, 1).await?.unwrap(), ctx[one]);
+    ctx.add(Local {
+        id: 0,
+        inner: Inner {
+            name: Name("y".to_owned()),
+        },
+        state: State::New,
+        parent: Some(1),
+    });
+    ctx.save_changes().await?;
+    let row = Local::query().filter(Local::ID.eq(2)).project::<Row>();
+    let expected = Row {
+        state: State::New,
+        above: Some(Above { id: 1 }),
+    };
+    assert_eq!(row.one(&db).await?, expected);
     Ok(())
 }
 

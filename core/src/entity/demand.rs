@@ -60,6 +60,29 @@ composite!(A K, B L);
 composite!(A K, B L, C M);
 composite!(A K, B L, C M, D N);
 
+/// An entity with one reference to `P`, and no second one: what a relation of `P` to it finds by itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not refer to `{P}` by exactly one field",
+    label = "needs exactly one field with `references = {P}`",
+    note = "in `{Self}`, which is to derive `Entity`, add `references = {P}` to the field that holds its key",
+    note = "if there are several, name the one that is meant: `by = field`; for the other end of a relation that has `through`: `to = field`"
+)]
+pub trait References<P> {
+    /// The position of the field's column; of several columns one that is in no other reference, if there is such.
+    const BY: usize;
+}
+
+/// An entity that refers to `P` by the column at `COLUMN`, alone or as part of a key.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not refer to `{P}` by this field",
+    label = "needs `references = {P}`",
+    note = "name a field of `{Self}` that has `references = {P}`, or is in one such `foreign_key`"
+)]
+pub trait ReferencesBy<P, const COLUMN: usize> {
+    /// The position of the column.
+    const BY: usize = COLUMN;
+}
+
 /// The type of a `created_at` or `updated_at` field.
 #[diagnostic::on_unimplemented(
     message = "the time of a save is a `DateTime<Utc>`, not `{Self}`",

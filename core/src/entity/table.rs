@@ -39,17 +39,8 @@ pub struct TableDef {
     pub foreign_keys: &'static [ForeignKey],
     /// Indexes of several columns, on expressions, or of part of the rows; plain ones are with their column.
     pub indexes: &'static [IndexDef],
-    /// What all queries ask for unless they say otherwise.
+    /// Named filters, which every query has unless it lifts them.
     pub filters: &'static [FilterDef],
-}
-
-/// A condition that all queries for an entity have.
-#[derive(Debug, Clone, Copy)]
-pub struct FilterDef {
-    /// The name by which a query lifts it.
-    pub name: &'static str,
-    /// Makes the condition, which is a [`Condition`](crate::query::Condition) of the entity.
-    pub condition: fn() -> Box<dyn Any>,
 }
 
 /// A column of a table.
@@ -123,6 +114,15 @@ pub struct IndexDef {
     pub unique: bool,
     /// Which rows are in it, as SQL; all without it.
     pub filter: Option<&'static str>,
+}
+
+/// A named filter.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterDef {
+    /// Its name.
+    pub name: &'static str,
+    /// Makes its condition, a [`Condition`](crate::query::Condition) of the entity, which this shelf cannot name.
+    pub condition: fn() -> Box<dyn Any>,
 }
 
 /// What an index is on.

@@ -10,7 +10,8 @@ use crate::{
     entity::field::{Embed, Field, Form, Parsed, Skipped, at, moved},
     errors::Errors,
     names::Case,
-    settings::{FieldPath, Place},
+    place::Place,
+    settings::FieldPath,
 };
 
 /// The fields that are columns, and those that are none.

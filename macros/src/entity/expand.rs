@@ -12,6 +12,7 @@ use crate::{
         Entity,
         field::{Field, Reference, Role, at, moved},
         index::{ForeignKey, Index, IndexOn},
+        relation,
     },
     settings::SqlOrRust,
 };
@@ -28,6 +29,7 @@ impl Entity {
         let assign_from = self.columns.assign_from(krate, None);
         let encode_json = self.columns.encode_json(krate);
         let decoded = self.columns.decoded(krate, None);
+        let references = relation::references(name, &self.columns, &self.foreign_keys, krate);
         let items = quote! {
             #[automatically_derived]
             #[allow(dead_code, deprecated, private_interfaces, reason = "offered for every field, used as needed")]
@@ -53,16 +55,19 @@ impl Entity {
                 }
             }
 
+            #references
+
             // Looked at by `cargo check` too, so that what is wrong with it is told there.
             const _: &#krate::entity::TableDef = <#name as #krate::entity::Entity>::TABLE;
         };
         self.columns.enclosed(&constants, items)
     }
 
-    /// A constant for each column, `query` and `find`.
+    /// A constant for each column and each relation, `query` and `find`.
     fn inherent_items(&self) -> TokenStream {
         let (krate, visibility) = (&self.krate, &self.visibility);
         let constants = self.columns.constants(krate, visibility);
+        let relations = (self.relations.iter()).map(|it| it.definition(krate, visibility));
         let find_doc = format!(
             "Reads the row with this key from `{}`; `None` if there is none.",
             self.table
@@ -70,6 +75,7 @@ impl Entity {
         let query_doc = format!("A query for the rows of `{}`.", self.table);
         quote! {
             #constants
+            #(#relations)*
 
             #[doc = #query_doc]
             #[must_use]
@@ -124,6 +130,7 @@ impl Entity {
             .iter()
             .map(|key| self.foreign_key_demands(key));
         let indexes = self.indexes();
+        let filters = self.filters.iter().map(|filter| filter.definition(krate));
         quote! {
             const TABLE: &'static #krate::entity::TableDef = {
                 #(#demands)*
@@ -144,6 +151,7 @@ impl Entity {
                     updated_at: #updated_at,
                     foreign_keys: &[#(#foreign_keys),*],
                     indexes: &[#(#indexes),*],
+                    filters: &[#(#filters),*],
                 }
             };
         }

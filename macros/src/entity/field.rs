@@ -10,7 +10,8 @@ use crate::{
     entity::index::IndexOptions,
     errors::Errors,
     names::{Case, constant_case, nearest},
-    settings::{Place, Settings, SqlOrRust},
+    place::Place,
+    settings::{Settings, SqlOrRust},
 };
 
 /// What a field is to the library, beyond a column.
@@ -53,6 +54,29 @@ pub(crate) enum Form {
     OptionalWrapped(Wrapper, Box<Type>),
     /// The columns of an embedded struct.
     Embedded(Embed),
+}
+
+impl Form {
+    /// Of a type that is wrapped, or is not.
+    pub(crate) fn of(ty: &Type, wrapper: Option<Wrapper>) -> Self {
+        match (wrapper, option_of(ty)) {
+            (None, _) => Self::Plain,
+            (Some(wrapper), Some(ty)) => Self::OptionalWrapped(wrapper, Box::new(ty.clone())),
+            (Some(wrapper), None) => Self::Wrapped(wrapper),
+        }
+    }
+
+    /// The type of the column, for a field of type `ty`.
+    pub(crate) fn column_type(&self, ty: &Type, krate: &Path) -> TokenStream {
+        match self {
+            Self::Plain | Self::Embedded(_) => quote!(#ty),
+            Self::Wrapped(wrapper) => wrapper.of(ty, krate),
+            Self::OptionalWrapped(wrapper, of) => {
+                let wrapped = wrapper.of(of, krate);
+                quote_spanned!(at(ty)=> ::core::option::Option<#wrapped>)
+            }
+        }
+    }
 }
 
 /// An embedded struct.
@@ -151,6 +175,15 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
+    /// `Self` by its name, which means the same everywhere.
+    pub(crate) fn name_self(&mut self, name: &Ident) {
+        if let Some(written) = self.entity.get_ident().filter(|written| *written == "Self") {
+            let mut name = name.clone();
+            name.set_span(written.span());
+            self.entity = name.into();
+        }
+    }
+
     /// Whether the database may make it NULL.
     pub(crate) fn sets_null(&self) -> bool {
         self.on_delete == "SetNull" || self.on_update == "SetNull"
@@ -179,6 +212,8 @@ pub(crate) struct Field {
     pub(crate) default: Option<SqlOrRust>,
     pub(crate) generated: Option<Generated>,
     pub(crate) references: Option<Reference>,
+    /// What the relation is called that its reference makes, if it says so.
+    pub(crate) relation: Option<Ident>,
 }
 
 impl Field {
@@ -227,6 +262,7 @@ impl Field {
             default: settings.sql_or_rust("default", &mut found),
             generated: generated(&settings, &mut found),
             references: reference(&settings, &mut found),
+            relation: settings.ident("relation", "buyer", &mut found),
             ty: field.ty.clone(),
             path,
             member,
@@ -255,15 +291,7 @@ impl Field {
 
     /// What goes into `Column<_, T>`, and whose `ColumnType` is asked.
     pub(crate) fn column_type(&self, krate: &Path) -> TokenStream {
-        let ty = &self.ty;
-        match &self.form {
-            Form::Plain | Form::Embedded(_) => quote!(#ty),
-            Form::Wrapped(wrapper) => wrapper.of(ty, krate),
-            Form::OptionalWrapped(wrapper, of) => {
-                let wrapped = wrapper.of(of, krate);
-                quote_spanned!(at(ty)=> ::core::option::Option<#wrapped>)
-            }
-        }
+        self.form.column_type(&self.ty, krate)
     }
 
     fn check_role(&self, settings: &Settings, wrapped: Option<&str>, errors: &mut Errors) {
@@ -376,21 +404,22 @@ fn form(
             prefix: prefix.unwrap_or_else(|| format!("{name}_")),
         });
     }
-    match (wrapper, option_of(ty)) {
-        (None, _) => Form::Plain,
-        (Some((wrapper, _)), Some(ty)) => Form::OptionalWrapped(wrapper, Box::new(ty.clone())),
-        (Some((wrapper, _)), None) => Form::Wrapped(wrapper),
-    }
+    Form::of(ty, wrapper.map(|(wrapper, _)| wrapper))
 }
 
 /// `T` of `Option<T>`, by the look of it: a derive sees names, not types.
 pub(crate) fn option_of(ty: &Type) -> Option<&Type> {
+    argument_of(ty, "Option")
+}
+
+/// `T` of `Name<T>`, by the look of it.
+pub(crate) fn argument_of<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
     let Type::Path(path) = ty else { return None };
     let last = path
         .path
         .segments
         .last()
-        .filter(|last| last.ident == "Option")?;
+        .filter(|last| last.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else {
         return None;
     };
@@ -444,7 +473,7 @@ pub(crate) fn reference(settings: &Settings, errors: &mut Errors) -> Option<Refe
     let on_update = action("on_update", settings, errors);
     let Some(entity) = entity else {
         if settings.name("references").is_none() {
-            for name in ["on_delete", "on_update"] {
+            for name in ["on_delete", "on_update", "relation"] {
                 if let Some(at) = settings.name(name) {
                     errors.push(
                         at,

@@ -7,7 +7,8 @@ use syn::{Ident, LitStr};
 use crate::{
     entity::field::{Reference, reference},
     errors::Errors,
-    settings::{FieldPath, Place, Settings},
+    place::Place,
+    settings::{FieldPath, Settings},
 };
 
 /// What an index says beside what it is on.
@@ -32,6 +33,8 @@ pub(crate) enum IndexOn {
 pub(crate) struct ForeignKey {
     pub(crate) columns: Vec<FieldPath>,
     pub(crate) reference: Reference,
+    /// What its relation is called, if it has one.
+    pub(crate) relation: Option<Ident>,
 }
 
 impl IndexOptions {
@@ -125,9 +128,11 @@ impl ForeignKey {
                     "write the fields, and whose key they hold: `foreign_key(columns(one, another), references = Customer)`",
                 );
             }
+            let relation = list.ident("relation", "line", errors);
             Some(Self {
                 columns: columns?,
                 reference: reference?,
+                relation,
             })
         };
         lists.into_iter().filter_map(parse).collect()

@@ -16,7 +16,8 @@ use crate::{
     },
     errors::Errors,
     names::{Case, snake_case},
-    settings::{Place, Settings},
+    place::Place,
+    settings::Settings,
 };
 
 /// An enum with data, ready to be written out.

@@ -3,7 +3,13 @@
 
 /// An order.
 #[derive(Debug, Clone, PartialEq, ab::entity::Entity)]
-#[entity(crate = "::ab", index(columns(home.city), name = "by_city"))]
+#[entity(
+    crate = "::ab",
+    index(columns(home.city), name = "by_city"),
+    has_many(lines: Line),
+    has_one(next: Order),
+    filter(open = Order::open)
+)]
 pub struct Order {
     /// Its key.
     #[entity(id, autoincrement)]
@@ -18,7 +24,7 @@ pub struct Order {
     #[entity(default = Status::New)]
     pub status: Status,
     /// The one before it.
-    #[entity(references = Order, on_delete = SetNull)]
+    #[entity(references = Order, on_delete = SetNull, relation = before, unique)]
     pub previous: Option<OrderId>,
     /// Anything.
     #[entity(json)]
@@ -32,6 +38,53 @@ pub struct Order {
     /// The position in commit order.
     #[entity(commit_seq)]
     pub seq: ab::entity::CommitSeq,
+}
+
+impl Order {
+    fn open() -> ab::query::Condition<Self> {
+        Self::STATUS.ne(Status::Done)
+    }
+}
+
+/// A line of an order.
+#[derive(Debug, ab::entity::Entity)]
+#[entity(crate = "ab")]
+pub struct Line {
+    /// Its key.
+    #[entity(id)]
+    pub id: i64,
+    /// What it is a line of.
+    #[entity(references = Order, index)]
+    pub order_id: OrderId,
+}
+
+/// What is shown of an order.
+#[derive(Debug, PartialEq, Eq, ab::query::Projection)]
+#[projection(entity = Order, crate = "ab")]
+pub struct OrderRow {
+    /// Its tags.
+    #[projection(json)]
+    pub tags: Vec<String>,
+    /// Its rank.
+    #[projection(padded)]
+    pub rank: u64,
+    /// Where it goes.
+    #[projection(from = Order::HOME.then(Address::CITY))]
+    pub city: String,
+    /// Its lines.
+    #[projection(nested = Order::LINES)]
+    pub lines: Vec<LineRow>,
+}
+
+/// What is shown of a line.
+#[derive(Debug, PartialEq, Eq, ab::query::Projection)]
+#[projection(entity = Line, crate = "::ab")]
+pub struct LineRow {
+    /// Its key.
+    pub id: i64,
+    /// What is shown of its order.
+    #[projection(from = Line::ORDER.get(Order::ID))]
+    pub order: OrderId,
 }
 
 /// A key.
@@ -78,12 +131,12 @@ pub enum Status {
 mod tests {
     use ab::prelude::Database;
 
-    use crate::{Address, Order, OrderId, Payment, Status};
+    use crate::{Address, Line, Order, OrderId, OrderRow, Payment, Status};
 
     #[tokio::test]
     async fn the_derives_work_under_another_name_of_the_crate() -> ab::error::Result<()> {
         let db = Database::temporary().await?;
-        db.create_tables::<Order>().await?;
+        db.create_tables::<(Order, Line)>().await?;
         let mut ctx = db.context();
         let address = Address {
             city: "Delft".to_owned(),
@@ -117,8 +170,18 @@ mod tests {
                 Some(&ctx[order])
             );
         }
-        let query =
-            Order::query().filter(Order::PAYMENT.then(Payment::CARD_NUMBER).eq("1".to_owned()));
+        ctx.add(Line {
+            id: 0,
+            order_id: ctx[orders[0]].id,
+        });
+        ctx.save_changes().await?;
+        let all = Order::query().without_filter("open");
+        let row = all.project::<OrderRow>().first(&db).await?.unwrap();
+        assert_eq!((row.lines[0].order, row.rank), (OrderId(1), u64::MAX));
+        assert_eq!(Order::query().count(&db).await?, 0);
+        let query = Order::query()
+            .without_filters()
+            .filter(Order::PAYMENT.then(Payment::CARD_NUMBER).eq("1".to_owned()));
         assert_eq!(query.count(&db).await?, 1);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use anabranch::entity::Entity;
 
 #[derive(Entity)]
-#[entity(tabel = "orders", unique, has_many(lines: OrderLine))]
+#[entity(tabel = "orders", unique, audited)]
 struct Order {
     #[entity(id, autoincrement)]
     id: i64,

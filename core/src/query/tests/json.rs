@@ -6,7 +6,7 @@ use crate::{
     entity::Column,
     error::ErrorKind,
     query::{
-        JsonPath, Query,
+        Expr, Query,
         fixture::{Item, memory},
         tests::{check, ids},
     },
@@ -19,11 +19,11 @@ const TAGS: Column<Item, Json<Vec<String>>> = Column::new(1);
 const SIZES: Column<Item, Option<Json<Vec<i64>>>> = Column::new(2);
 const WEIGHTS: Column<Item, Json<Vec<f64>>> = Column::new(1);
 
-fn number(path: &str) -> Column<Item, Option<i64>, JsonPath> {
+fn number(path: &str) -> Expr<Item, Option<i64>> {
     EXTRA.path(path)
 }
 
-fn text(path: &str) -> Column<Item, Option<String>, JsonPath> {
+fn text(path: &str) -> Expr<Item, Option<String>> {
     EXTRA.path(path)
 }
 
