@@ -75,7 +75,7 @@ struct Badge {
 struct Match {
     #[entity(id, references = Team)]
     home_id: i64,
-    #[entity(id, references = crate::declared::Team)]
+    #[entity(id, references = Team)]
     visitor: i64,
 }
 
