@@ -134,6 +134,7 @@ mod graph;
 mod hooks;
 mod interceptor;
 mod later;
+mod link;
 mod load;
 mod related;
 mod reload;

@@ -26,6 +26,7 @@ mod fetch;
 mod filters;
 mod find;
 mod fragment;
+mod grouping;
 mod json_list;
 mod json_path;
 mod nullable;

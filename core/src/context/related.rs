@@ -76,8 +76,28 @@ impl Context<'_> {
         relation: V,
     ) -> Result<V::Found> {
         self.settle_abandoned().await?;
-        relation.read(self, handle).await?;
+        relation.read(self, &[handle]).await?;
         relation.local(self, handle)
+    }
+
+    /// The same for any number of entities, with one statement for all; what belongs to each, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Those of `related`, and those of reading.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it tracks nothing.
+    pub async fn load_related_all<E: Entity, V: Navigation<E>>(
+        &mut self,
+        handles: &[Tracked<E>],
+        relation: V,
+    ) -> Result<Vec<V::Found>> {
+        self.settle_abandoned().await?;
+        relation.read(self, handles).await?;
+        let found = handles.iter().map(|handle| relation.local(self, *handle));
+        found.collect()
     }
 
     /// The values in some columns of a tracked entity; nothing if one is NULL.
@@ -130,21 +150,23 @@ impl Context<'_> {
         }
     }
 
-    /// Reads the rows that are equal in the step's columns, with what else is to be read.
+    /// Reads the rows that are equal in the step's columns to those of the entities, with what else is to be read.
     async fn read_step<E: Entity, T: Entity, S: Tracking<T>>(
         &mut self,
-        handle: Tracked<E>,
+        handles: &[Tracked<E>],
         step: &Step,
         selection: S,
     ) -> Result<()> {
-        let Some(values) = self.values(handle, &step.from_columns)? else {
-            return Ok(());
-        };
-        // What is not saved has no rows that refer to it.
-        if values.iter().any(is_temporary) {
+        let mut keys = Vec::with_capacity(handles.len());
+        for handle in handles {
+            // What is not saved has no rows that refer to it.
+            let values = self.values(*handle, &step.from_columns)?;
+            keys.extend(values.filter(|values| !values.iter().any(is_temporary)));
+        }
+        if keys.is_empty() {
             return Ok(());
         }
-        let query = Query::<T>::new().equal(&step.to_columns, values);
+        let query = Query::<T>::new().equal_to_any(&step.to_columns, keys);
         query.select(selection).load(self).await?;
         Ok(())
     }
@@ -162,7 +184,7 @@ pub trait Navigation<E: Entity>: Copy + Send {
     fn read(
         self,
         ctx: &mut Context<'_>,
-        handle: Tracked<E>,
+        handles: &[Tracked<E>],
     ) -> impl Future<Output = Result<()>> + Send;
 }
 
@@ -174,9 +196,10 @@ impl<E: Entity, R: Related> Navigation<E> for Relation<E, R> {
         Ok(R::tracked(ctx.next(handle, &step)?))
     }
 
-    async fn read(self, ctx: &mut Context<'_>, handle: Tracked<E>) -> Result<()> {
+    async fn read(self, ctx: &mut Context<'_>, handles: &[Tracked<E>]) -> Result<()> {
         let [step] = only(self.steps()?)?;
-        ctx.read_step::<E, R::Entity, _>(handle, &step, Whole).await
+        ctx.read_step::<E, R::Entity, _>(handles, &step, Whole)
+            .await
     }
 }
 
@@ -192,10 +215,10 @@ impl<E: Entity, T: Entity, J: Entity> Navigation<E> for Relation<E, Vec<T>, J> {
         Ok(found)
     }
 
-    async fn read(self, ctx: &mut Context<'_>, handle: Tracked<E>) -> Result<()> {
+    async fn read(self, ctx: &mut Context<'_>, handles: &[Tracked<E>]) -> Result<()> {
         let [first, _] = only(self.steps()?)?;
         let others: Fetch<J, T> = self.beyond_join()?;
-        ctx.read_step::<E, J, _>(handle, &first, (Whole, others))
+        ctx.read_step::<E, J, _>(handles, &first, (Whole, others))
             .await
     }
 }

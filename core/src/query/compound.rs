@@ -2,6 +2,8 @@
 
 use std::{fmt, future::Future};
 
+use futures_util::TryFutureExt as _;
+
 use crate::{
     entity::Entity,
     error::Result,
@@ -242,6 +244,23 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
             Some(selection) => selection.finish(partials, &mut NoReads),
             None => Ok(Vec::new()),
         })
+    }
+
+    /// Reads the first row, in the order asked for, if there is any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn first<'c>(
+        mut self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Option<S::Output>>> + Send {
+        self.limit = Some(self.limit.map_or(1, |limit| limit.min(1)));
+        self.all(executor).map_ok(|rows| rows.into_iter().next())
     }
 
     /// Counts the rows.

@@ -114,6 +114,20 @@ impl<E> Condition<E> {
         (self.predicate, self.shape)
     }
 
+    /// All of these; every row if there is none.
+    pub fn all_of(conditions: impl IntoIterator<Item = Self>) -> Self {
+        (conditions.into_iter())
+            .reduce(Self::and)
+            .unwrap_or_else(|| Self::new(Predicate::Constant(true)))
+    }
+
+    /// Any of these; no row if there is none.
+    pub fn any_of(conditions: impl IntoIterator<Item = Self>) -> Self {
+        (conditions.into_iter())
+            .reduce(Self::or)
+            .unwrap_or_else(|| Self::new(Predicate::Constant(false)))
+    }
+
     /// Both this and the other.
     pub fn and(self, other: Self) -> Self {
         self.combine(other, Predicate::and, |part| {

@@ -389,7 +389,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
                 predicate: Box::new(Predicate::All(conditions)),
             }];
         }
-        conditions.insert(0, among(&links, keys));
+        conditions.insert(0, Predicate::among(&links, keys));
         let columns = links.iter().cloned().chain(terms).collect();
         let select = Select {
             conditions,
@@ -410,11 +410,16 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         keys: &[Vec<Value>],
         reads: &mut dyn Reads,
     ) -> Result<Vec<Vec<N::Output>>> {
-        let columns = E::TABLE.key;
+        let steps = self.relation.steps()?;
+        let [first, ..] = &steps[..] else {
+            return Err(Invalid::Refused("a relation leads nowhere").into());
+        };
+        let columns = &first.from_columns[..];
         // Of rows with the same key each gets its own: what is read need not be cloned.
         let mut asking: HashMap<Identities<'_>, Vec<usize>> = HashMap::with_capacity(keys.len());
         let mut distinct: Vec<&[Value]> = Vec::with_capacity(keys.len());
         for (position, key) in keys.iter().enumerate() {
+            let key = &key[..columns.len()];
             let Some(identity) = Identities::within(E::TABLE, columns, key) else {
                 continue;
             };
@@ -459,29 +464,6 @@ fn key_of(row: &dyn Row, width: usize) -> Option<Vec<Value>> {
         .collect()
 }
 
-/// That the columns hold one of the keys.
-fn among(links: &[Term], keys: &[&[Value]]) -> Predicate {
-    if let [link] = links {
-        return Predicate::In {
-            term: link.clone(),
-            values: keys.iter().filter_map(|key| key.first().cloned()).collect(),
-            negated: false,
-        };
-    }
-    let equal = |key: &&[Value]| {
-        let parts = links
-            .iter()
-            .zip(*key)
-            .map(|(link, value)| Predicate::Compare {
-                term: link.clone(),
-                comparison: crate::sql::Comparison::Equal,
-                with: Term::Value(value.clone()),
-            });
-        Predicate::All(parts.collect())
-    };
-    Predicate::Any(keys.iter().map(equal).collect())
-}
-
 #[allow(private_interfaces, reason = "as in the trait")]
 impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
     for Fetch<E, R, J, N>
@@ -505,10 +487,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
             // What is wrong with it is told before anything is read.
             self.selection.terms(&mut Vec::new())?;
             self.all_conditions()?;
-            let key = E::TABLE
-                .key_columns()
-                .map(|column| Term::Column(column.name));
-            terms.extend(key);
+            let links = &steps[0].from_columns;
+            terms.extend((links.iter()).map(|column| Term::Column(E::TABLE.columns[*column].name)));
+            // As many values as a key has: of the relation's columns the type knows nothing.
+            terms.extend((links.len()..E::TABLE.key.len()).map(|_| Term::Number(0)));
             return Ok(());
         }
         let hops: Vec<_> = steps.iter().map(Step::hop).collect();

@@ -5,10 +5,10 @@ use std::{fmt, marker::PhantomData};
 use crate::{
     entity::{Column, Entity, TableDef},
     query::{
-        Condition, Expr, Fetch, Nullable, OrderBy, Part, Projection, Selection, Whole,
+        Condition, Expr, Fetch, Nullable, OrderBy, Part, Projection, Query, Selection, Whole,
         condition::Invalid,
     },
-    sql::Hop,
+    sql::{Comparison, Hop, Predicate, Term},
 };
 
 /// How to get from an entity `E` to those that are related to it. The derive makes a constant for each.
@@ -44,6 +44,13 @@ pub(crate) enum Ends {
     Has {
         /// The position of one of them, in the other's table.
         by: usize,
+    },
+    /// The two are equal in one column each, neither of which need refer to the other.
+    On {
+        /// The position of the entity's.
+        from: usize,
+        /// The position of the other's.
+        to: usize,
     },
     /// Columns of a third entity, to the keys of both.
     Through {
@@ -198,6 +205,29 @@ impl<E, R> Relation<E, R> {
     }
 }
 
+/// # Made for one query
+impl<E, R: Related> Relation<E, R> {
+    /// Those that are equal in a column to one of the entity, where no reference is declared: any two columns of one type
+    /// make a relation. One that leads to an `Option` needs the other column to be unique.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Login { #[entity(id)] id: i64, email: String }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Customer { #[entity(id)] id: i64, #[entity(unique)] email: String }
+    /// const LOGINS: Relation<Customer, Vec<Login>> = Relation::on(Customer::EMAIL, Login::EMAIL);
+    /// let never = Customer::query().filter(!LOGINS.exists());
+    /// ```
+    #[must_use]
+    pub const fn on<T>(from: Column<E, T>, to: Column<R::Entity, T>) -> Self {
+        Self::new(Ends::On {
+            from: from.index(),
+            to: to.index(),
+        })
+    }
+}
+
 /// # Made by the derive
 impl<E, R, J> Relation<E, R, J> {
     /// Of the join entity's table the column at `by` refers to the entity's key, that at `to` to the other's.
@@ -246,6 +276,15 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    fn reversed(&self) -> Self {
+        Self {
+            from: self.to,
+            from_columns: self.to_columns.clone(),
+            to: self.from,
+            to_columns: self.from_columns.clone(),
+        }
+    }
+
     pub(in crate::query) fn hop(&self) -> Hop {
         let from = (self.from_columns.iter()).map(|column| self.from.columns[*column].name);
         let to = (self.to_columns.iter()).map(|column| self.to.columns[*column].name);
@@ -311,20 +350,30 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let (here, there) = (E::TABLE, R::Entity::TABLE);
         match (self.ends, J::JOIN) {
             (Ends::BelongsTo { by }, _) => Ok(vec![Step::to_parent(here, by, there)?]),
-            (Ends::Has { by }, _) => {
-                let step = Step::to_children(here, there, by)?;
+            (ends @ (Ends::Has { .. } | Ends::On { .. }), _) => {
+                let step = match ends {
+                    Ends::On { from, to } => Step {
+                        from: here,
+                        from_columns: vec![from],
+                        to: there,
+                        to_columns: vec![to],
+                    },
+                    Ends::Has { by } | Ends::BelongsTo { by } | Ends::Through { by, .. } => {
+                        Step::to_children(here, there, by)?
+                    }
+                };
                 // Joined, two of them would make two rows of one.
                 let is_unique = there
                     .unique_keys()
                     .any(|key| key.iter().all(|column| step.to_columns.contains(column)));
-                if R::MANY || is_unique {
+                if R::MANY || (is_unique && !R::REQUIRED) {
                     return Ok(vec![step]);
                 }
                 Err(Invalid::Model {
                     table: there.name,
                     message: format!(
-                        "there may be several for one {}: write `unique` at the field `{}`, or `has_many` for `has_one`",
-                        here.entity, there.columns[by].field
+                        "there may be several for one {}: write `unique` at the field `{}`, or take a relation to many",
+                        here.entity, there.columns[step.to_columns[0]].field
                     ),
                 })
             }
@@ -341,6 +390,58 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
     /// All that it leads to, to be narrowed.
     pub(crate) const fn fetch(self) -> Fetch<E, R, J> {
         Fetch::new(self)
+    }
+
+    /// A query for those that this entity leads to, by its fields as they are.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(has_many(lines: Line))]
+    /// # struct Invoice { #[entity(id)] id: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Line { #[entity(id)] id: i64, #[entity(references = Invoice, index)] invoice_id: i64, price: i64 }
+    /// # async fn dear(db: &Database, invoice: &Invoice) -> anabranch::error::Result<u64> {
+    /// Invoice::LINES.of(invoice).filter(Line::PRICE.gt(100)).count(db).await
+    /// # }
+    /// ```
+    pub fn of(self, entity: &E) -> Query<R::Entity> {
+        Query::new().filter(match self.leads_from(entity) {
+            Ok(predicate) => Condition::new(predicate),
+            Err(invalid) => Condition::invalid(invalid),
+        })
+    }
+
+    fn leads_from(self, entity: &E) -> Result<Predicate, Invalid> {
+        let steps = self.steps()?;
+        let mut steps = steps.iter();
+        let Some(first) = steps.next() else {
+            return Err(Invalid::Refused("a relation leads nowhere"));
+        };
+        let mut equal = Vec::with_capacity(first.from_columns.len());
+        for (from, to) in first.from_columns.iter().zip(&first.to_columns) {
+            let value = entity.encode(*from).map_err(|error| Invalid::Operand {
+                table: E::TABLE.name,
+                column: E::TABLE.columns[*from].name,
+                error,
+            })?;
+            if value.is_null() {
+                return Ok(Predicate::Constant(false));
+            }
+            equal.push(Predicate::Compare {
+                term: Term::Column(first.to.columns[*to].name),
+                comparison: Comparison::Equal,
+                with: Term::Value(value),
+            });
+        }
+        Ok(match steps.next() {
+            None => Predicate::All(equal),
+            // Seen from the other end the join entity comes first.
+            Some(second) => Predicate::Related {
+                hops: vec![second.reversed().hop()],
+                conditions: equal,
+            },
+        })
     }
 
     /// Reads only those that fulfil the condition. Of a relation that always leads to one nothing can be left out.

@@ -11,6 +11,7 @@ use crate::{
         Expr, Nullable, Number, Part, Query, Selection, Summed,
         condition::Invalid,
         filters::{self, Lifted},
+        grouping,
         selection::NoReads,
         table_sql::TableSql,
     },
@@ -111,12 +112,15 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
-        let prepared = self.into_select().map(|(select, _)| Read {
-            statement: select.into_count(),
-            cost: Cost::Any,
-            entity: None,
-            decode: decode_count,
-        });
+        let prepared = self
+            .into_rows()
+            .map_err(Error::from)
+            .map(|(select, _)| Read {
+                statement: select.into_count(),
+                cost: Cost::Any,
+                entity: None,
+                decode: decode_count,
+            });
         read(executor, prepared, |rows| Ok(rows.into_iter().sum()))
     }
 
@@ -133,12 +137,15 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<bool>> + Send {
-        let prepared = self.into_select().map(|(select, _)| Read {
-            statement: select.into_exists(),
-            cost: Cost::Small,
-            entity: None,
-            decode: decode_count,
-        });
+        let prepared = self
+            .into_rows()
+            .map_err(Error::from)
+            .map(|(select, _)| Read {
+                statement: select.into_exists(),
+                cost: Cost::Small,
+                entity: None,
+                decode: decode_count,
+            });
         read(executor, prepared, |rows| Ok(rows.contains(&1)))
     }
 
@@ -347,6 +354,17 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self
     }
 
+    /// Only the rows that have one of these keys in columns.
+    pub(crate) fn equal_to_any(mut self, columns: &[usize], keys: Vec<Vec<Value>>) -> Self {
+        let name = |column: &usize| Term::Column(E::TABLE.columns[*column].name);
+        let columns: Vec<_> = columns.iter().map(name).collect();
+        let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+        if let Ok(conditions) = &mut self.conditions {
+            conditions.push(Predicate::among(&columns, &keys));
+        }
+        self
+    }
+
     /// Reads at most one row, and makes something of it.
     fn only<'c, R: Send + 'c>(
         self,
@@ -382,6 +400,13 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     pub(in crate::query) fn into_parts(self) -> Result<(Select, S), Invalid> {
+        let (select, selection) = self.into_rows()?;
+        grouping::check::<E>(&select)?;
+        Ok((select, selection))
+    }
+
+    /// The same where no more is asked than which rows, or groups, there are.
+    fn into_rows(self) -> Result<(Select, S), Invalid> {
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
         let columns = match terms.len() {

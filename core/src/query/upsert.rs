@@ -6,10 +6,13 @@ use chrono::Utc;
 use futures_util::{FutureExt as _, future};
 
 use crate::{
-    entity::{self, Column, Entity},
+    entity::{self, Column, Entity, IndexedBy, TableDef},
     error::{Error, ErrorKind, Result},
-    query::{change::Values, table_sql::TableSql},
-    sql::{Arg, Batch, Identifier, NewKey, Write, WriteExecutor, Written, dml},
+    query::{Operand, case::checked, change::Values, condition::Invalid, table_sql::TableSql},
+    sql::{
+        Arg, Batch, Comparison, NewKey, Piece, Predicate, Select, Term, Update, Write,
+        WriteExecutor, Written, dml,
+    },
     value::{ColumnType as _, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value},
 };
 
@@ -20,6 +23,41 @@ pub struct Upsert<E> {
     on: Vec<usize>,
     /// The columns that become those of the entity; without it all that may.
     update: Option<Vec<usize>>,
+    /// Those that become what an expression gives, or what is wrong with it.
+    set: Vec<(usize, Result<Term, Invalid>)>,
+}
+
+/// The columns in which no two rows are equal.
+struct UniqueKey {
+    columns: &'static [usize],
+    /// Of the rows for which this is true, as SQL.
+    filter: Option<&'static str>,
+}
+
+impl UniqueKey {
+    /// By what the row is found that is there.
+    fn found(&self, table: &'static TableDef, values: &[Value]) -> Result<Vec<Predicate>> {
+        if let Some(null) = self
+            .columns
+            .iter()
+            .find(|column| values[**column].is_null())
+        {
+            return Err(Error::new(
+                ErrorKind::Value,
+                "a NULL equals nothing, so no row can be found by it: set the column that decides",
+            )
+            .with_table(table.name)
+            .with_column(table.columns[*null].name));
+        }
+        let equal = self.columns.iter().map(|column| Predicate::Compare {
+            term: Term::Column(table.columns[*column].name),
+            comparison: Comparison::Equal,
+            with: Term::Value(values[*column].clone()),
+        });
+        let filter = (self.filter)
+            .map(|filter| Predicate::Term(Term::Fragment(vec![Piece::Sql(filter.into())])));
+        Ok(equal.chain(filter).collect())
+    }
 }
 
 /// What became of an [`Upsert`]: the row as it is now.
@@ -73,6 +111,7 @@ pub const fn upsert<E: Entity>(entity: E) -> Upsert<E> {
         entity,
         on: Vec::new(),
         update: None,
+        set: Vec::new(),
     }
 }
 
@@ -88,6 +127,17 @@ impl<E: Entity> Upsert<E> {
     /// but the primary key, `created_at`, and what the library or the database keeps.
     pub fn update<T>(mut self, column: Column<E, T>) -> Self {
         self.update.get_or_insert_default().push(column.index());
+        self
+    }
+
+    /// Of a row that is there this column becomes the value, or what an expression gives of that row, and no other column
+    /// changes but those that are named:
+    /// `upsert(Word::new("tea")).on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1)`.
+    pub fn set<T>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
+        let node = checked(value.node());
+        let term = node.shape.check().and(node.term);
+        self.set.push((column.index(), term));
+        self.update.get_or_insert_default();
         self
     }
 
@@ -121,12 +171,12 @@ impl<E: Entity> Upsert<E> {
         }
     }
 
-    /// Three statements: insert unless it is there, change what is there and differs (if anything may be changed), and
+    /// Three statements: change what is there and differs (if anything may be changed), insert unless it is there, and
     /// read what is there then.
     fn into_write(mut self) -> Result<(Write, bool)> {
         let table = E::TABLE;
         let on = self.unique_key()?;
-        let updated = self.updated_columns(&on)?;
+        let updated = self.updated_columns(&on.columns)?;
         let is_new_key = self.entity.key().is_unset() && table.shared_key().is_none();
         if is_new_key
             && table.key_origin == KeyOrigin::Context
@@ -135,17 +185,17 @@ impl<E: Entity> Upsert<E> {
             self.entity.set_key(key);
         }
         let values = self.values()?;
-        if let Some(null) = on.iter().find(|column| values[**column].is_null()) {
-            return Err(Error::new(
-                ErrorKind::Value,
-                "a NULL equals nothing, so no row can be found by it: set the column that decides",
-            )
-            .with_table(table.name)
-            .with_column(table.columns[*null].name));
+        let found = on.found(table, &values)?;
+        let all = Term::All(TableSql::of(table).columns.clone());
+        let mut write = Write::from_batch(Batch::default());
+        let updates = !updated.is_empty() || !self.set.is_empty();
+        if updates {
+            let update = self.update_of(&updated, &values, found.clone(), all.clone())?;
+            let statement = update.into_statement();
+            write.push(table.name, statement.text, arguments(statement.args), true);
         }
         let writer_key = table.writer_key().filter(|_| is_new_key);
-        let mut keys = Vec::new();
-        keys.extend(writer_key.map(|column| NewKey {
+        write.batch.keys.extend(writer_key.map(|column| NewKey {
             table: table.name,
             column: table.columns[column].name,
             above: 0,
@@ -153,9 +203,9 @@ impl<E: Entity> Upsert<E> {
         let name = |column: &usize| table.columns[*column].name;
         let written: Vec<usize> = table.written_columns().collect();
         let names: Vec<_> = written.iter().map(name).collect();
-        let unique: Vec<_> = on.iter().map(name).collect();
-        let all = TableSql::of(table).columns.as_sql();
-        let insert = dml::insert_unless(table.name, &names, &unique, all);
+        let unique: Vec<_> = on.columns.iter().map(name).collect();
+        let returning = TableSql::of(table).columns.as_sql();
+        let insert = dml::insert_unless(table.name, &names, (&unique, on.filter), returning);
         let args = written.iter().map(|column| {
             if writer_key == Some(*column) {
                 Arg::Key(0)
@@ -163,57 +213,94 @@ impl<E: Entity> Upsert<E> {
                 Arg::Value(values[*column].clone())
             }
         });
-        let mut write = Write::from_batch(Batch {
-            keys,
-            ..Batch::default()
-        });
         write.push(table.name, insert, args.collect(), true);
-        let of = |columns: &[usize]| -> Vec<Arg> {
-            let columns = columns.iter();
-            columns
-                .map(|column| Arg::Value(values[*column].clone()))
-                .collect()
+        let read = Select {
+            conditions: found,
+            ..Select::of(table.name, all)
         };
-        let updates = !updated.is_empty();
-        if updates {
-            let set: Vec<_> = updated.iter().map(name).collect();
-            let mut kept = Vec::new();
-            let mut kept_args = Vec::new();
-            if let Some(version) = table.version {
-                kept.push(format!("{0} = {0} + 1", Identifier(name(&version))));
-            }
-            if let Some(column) = table.updated_at.filter(|column| !updated.contains(column)) {
-                let number = set.len() + on.len() + 1;
-                kept.push(format!("{} = ?{number}", Identifier(name(&column))));
-                kept_args.push(Arg::Value(now::<E>(column)?));
-            }
-            let update = dml::update_where_different(table.name, &set, &kept, &unique, all);
-            let args = of(&updated).into_iter().chain(of(&on)).chain(kept_args);
-            write.push(table.name, update, args.collect(), true);
-        }
-        let read = dml::select(table.name, all, &unique);
-        write.push(table.name, read, of(&on), true);
+        let statement = read.into_rows();
+        write.push(table.name, statement.text, arguments(statement.args), true);
         Ok((write, updates))
     }
 
-    fn unique_key(&self) -> Result<Vec<usize>> {
+    /// Changes the row that is there, if it differs.
+    fn update_of(
+        &self,
+        updated: &[usize],
+        values: &[Value],
+        found: Vec<Predicate>,
+        returning: Term,
+    ) -> Result<Update> {
+        let table = E::TABLE;
+        let name = |column: usize| table.columns[column].name;
+        let mut set = Vec::new();
+        let mut differs = Vec::new();
+        let given =
+            (updated.iter()).map(|column| (*column, Ok(Term::Value(values[*column].clone()))));
+        for (column, term) in given.chain(self.set.iter().cloned()) {
+            let term = term?;
+            differs.push(Predicate::Compare {
+                term: Term::Column(name(column)),
+                comparison: Comparison::Distinct,
+                with: term.clone(),
+            });
+            set.push((column, term));
+        }
+        if let Some(version) = table.version {
+            let next = Term::Infix {
+                left: Box::new(Term::Column(name(version))),
+                operator: " + ",
+                right: Box::new(Term::Number(1)),
+            };
+            set.push((version, next));
+        }
+        if let Some(column) = table.updated_at
+            && !set.iter().any(|(other, _)| *other == column)
+        {
+            set.push((column, Term::Value(now::<E>(column)?)));
+        }
+        let mut conditions = found;
+        conditions.push(Predicate::Any(differs));
+        Ok(Update {
+            table: table.name,
+            set: (set.into_iter())
+                .map(|(column, term)| (name(column), term))
+                .collect(),
+            conditions,
+            returning: Some(returning),
+        })
+    }
+
+    fn unique_key(&self) -> Result<UniqueKey> {
         let table = E::TABLE;
         let asked = if self.on.is_empty() {
             table.key
         } else {
             &self.on[..]
         };
-        let is_same = |key: &&'static [usize]| {
+        let is_same = |key: &[usize]| {
             key.len() == asked.len() && key.iter().all(|column| asked.contains(column))
         };
-        match table.unique_keys().find(is_same) {
-            Some(key) => Ok(key.to_vec()),
-            None => Err(Error::new(
-                ErrorKind::Model,
-                "the columns of an upsert are no unique key of all rows: name a column that is `unique`, all columns of a unique index, or the primary key",
-            )
-            .with_table(table.name)),
+        if let Some(columns) = table.unique_keys().find(|key| is_same(key)) {
+            return Ok(UniqueKey {
+                columns,
+                filter: None,
+            });
         }
+        let partial = table.indexes.iter().find_map(|index| match index.on {
+            IndexedBy::Columns(columns) if index.unique && is_same(columns) => Some(UniqueKey {
+                columns,
+                filter: index.filter,
+            }),
+            _ => None,
+        });
+        partial.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Model,
+                "the columns of an upsert are no unique key: name a column that is `unique`, all columns of a unique index, or the primary key",
+            )
+            .with_table(table.name)
+        })
     }
 
     fn updated_columns(&self, on: &[usize]) -> Result<Vec<usize>> {
@@ -233,15 +320,18 @@ impl<E: Entity> Upsert<E> {
                         && table.updated_at != Some(*column)
                 })
                 .collect()),
-            Some(asked) => match asked.iter().find(|column| is_kept(**column)) {
-                None => Ok(asked.clone()),
-                Some(kept) => Err(Error::new(
-                    ErrorKind::Model,
-                    "an upsert cannot update this column: it is part of the key, or kept by the library or the database",
-                )
-                .with_table(table.name)
-                .with_column(table.columns[*kept].name)),
-            },
+            Some(asked) => {
+                let set = self.set.iter().map(|(column, _)| column);
+                match asked.iter().chain(set).find(|column| is_kept(**column)) {
+                    None => Ok(asked.clone()),
+                    Some(kept) => Err(Error::new(
+                        ErrorKind::Model,
+                        "an upsert cannot set this column: it is part of the key, or kept by the library or the database",
+                    )
+                    .with_table(table.name)
+                    .with_column(table.columns[*kept].name)),
+                }
+            }
         }
     }
 
@@ -280,6 +370,10 @@ impl<E: Entity> Upsert<E> {
     }
 }
 
+fn arguments(values: Vec<Value>) -> Vec<Arg> {
+    values.into_iter().map(Arg::Value).collect()
+}
+
 fn now<E: Entity>(column: usize) -> Result<Value> {
     let table = E::TABLE;
     (Utc::now().encode())
@@ -287,18 +381,22 @@ fn now<E: Entity>(column: usize) -> Result<Value> {
 }
 
 fn upserted<E: Entity>(written: &Written, updates: bool) -> Result<Upserted<E>> {
-    let last = if updates { 2 } else { 1 };
-    let row = written.rows(last).next().ok_or_else(|| {
-        Error::new(
-            ErrorKind::Constraint,
-            "the row was not inserted: a trigger (RAISE(IGNORE)) passed over it",
-        )
-        .with_table(E::TABLE.name)
-    })?;
+    let insert = usize::from(updates);
+    // One that is outside of a partial unique index is not found by it.
+    let found = written.rows(insert + 1).next();
+    let row = found
+        .or_else(|| written.rows(insert).next())
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::Constraint,
+                "the row was not inserted: a trigger (RAISE(IGNORE)) passed over it",
+            )
+            .with_table(E::TABLE.name)
+        })?;
     let row = entity::decode(&Values(row))?;
-    Ok(if written.rows(0).next().is_some() {
+    Ok(if written.rows(insert).next().is_some() {
         Upserted::Inserted(row)
-    } else if updates && written.rows(1).next().is_some() {
+    } else if updates && written.rows(0).next().is_some() {
         Upserted::Updated(row)
     } else {
         Upserted::Existing(row)

@@ -48,47 +48,14 @@ pub(crate) fn update(
 pub(crate) fn insert_unless(
     table: &str,
     columns: &[&'static str],
-    unique: &[&'static str],
+    (unique, filter): (&[&'static str], Option<&str>),
     returning: &str,
 ) -> Arc<str> {
     let insert = insert(table, columns, &[]);
     let unique = ColumnList::new(unique.iter().copied());
     let unique = unique.as_sql();
-    format!("{insert} ON CONFLICT ({unique}) DO NOTHING RETURNING {returning}").into()
-}
-
-/// Sets the columns of `set`, and what `kept` says as SQL, in the row where those of `filter` are equal, if one of `set`
-/// differs from its new value; `set` has the first placeholders, `filter` the next.
-pub(crate) fn update_where_different(
-    table: &str,
-    set: &[&'static str],
-    kept: &[String],
-    filter: &[&'static str],
-    returning: &str,
-) -> Arc<str> {
-    written(|text| {
-        write!(text, "UPDATE {} SET ", Identifier(table))?;
-        equal(text, set, ", ", 1)?;
-        for kept in kept {
-            write!(text, ", {kept}")?;
-        }
-        text.push_str(" WHERE ");
-        equal(text, filter, " AND ", set.len() + 1)?;
-        text.push_str(" AND (");
-        for (index, column) in set.iter().enumerate() {
-            let or = if index == 0 { "" } else { " OR " };
-            write!(text, "{or}{} IS NOT ?{}", Identifier(column), index + 1)?;
-        }
-        write!(text, ") RETURNING {returning}")
-    })
-}
-
-/// Reads the row where the columns of `filter` are equal.
-pub(crate) fn select(table: &str, columns: &str, filter: &[&'static str]) -> Arc<str> {
-    written(|text| {
-        write!(text, "SELECT {columns} FROM {} WHERE ", Identifier(table))?;
-        equal(text, filter, " AND ", 1)
-    })
+    let filter = filter.map_or_else(String::new, |filter| format!(" WHERE ({filter})"));
+    format!("{insert} ON CONFLICT ({unique}){filter} DO NOTHING RETURNING {returning}").into()
 }
 
 /// Deletes the row where the columns of `filter` are equal.

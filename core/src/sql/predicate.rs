@@ -178,6 +178,27 @@ impl Pattern {
 }
 
 impl Predicate {
+    /// Whether the terms, together, are one of the keys.
+    #[must_use]
+    pub(crate) fn among(terms: &[Term], keys: &[&[Value]]) -> Self {
+        if let [term] = terms {
+            return Self::In {
+                term: term.clone(),
+                values: keys.iter().filter_map(|key| key.first().cloned()).collect(),
+                negated: false,
+            };
+        }
+        let equal = |key: &&[Value]| {
+            let parts = terms.iter().zip(*key).map(|(term, value)| Self::Compare {
+                term: term.clone(),
+                comparison: Comparison::Equal,
+                with: Term::Value(value.clone()),
+            });
+            Self::All(parts.collect())
+        };
+        Self::Any(keys.iter().map(equal).collect())
+    }
+
     /// Both.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {

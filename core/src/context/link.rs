@@ -1,0 +1,153 @@
+//! Many to many without a join entity in the application's hands.
+
+use crate::{
+    context::{Context, Tracked},
+    entity::{Entity, TableDef, decode, encode_column},
+    error::{Error, ErrorKind, Result},
+    query::{Invalid, Relation, Step},
+    value::Value,
+};
+
+impl Context<'_> {
+    /// Relates two entities through a join entity, which is added with their keys in it, temporary ones too: the next
+    /// save inserts it. What it has beside references is NULL, or 0 if it is a key, a version or a commit number.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// #[derive(Debug, Entity)]
+    /// #[entity(has_many(tags: Tag, through = PostTag))]
+    /// struct Post {
+    ///     #[entity(id)]
+    ///     id: i64,
+    /// }
+    ///
+    /// #[derive(Debug, Entity)]
+    /// struct Tag {
+    ///     #[entity(id)]
+    ///     id: i64,
+    ///     name: String,
+    /// }
+    ///
+    /// #[derive(Debug, Entity)]
+    /// struct PostTag {
+    ///     #[entity(id, references = Post, on_delete = Cascade)]
+    ///     post_id: i64,
+    ///     #[entity(id, references = Tag, on_delete = Cascade, index)]
+    ///     tag_id: i64,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Post, Tag, PostTag)>().await?;
+    /// let mut ctx = db.context();
+    /// let post = ctx.add(Post { id: 0 });
+    /// let tag = ctx.add(Tag { id: 0, name: "rust".into() });
+    /// ctx.link(post, Post::TAGS, tag)?;
+    /// assert_eq!(ctx.save_changes().await?.inserted, 3);
+    /// assert_eq!(ctx.related(post, Post::TAGS)?, [tag]);
+    /// ctx.unlink(post, Post::TAGS, tag)?;
+    /// assert_eq!(ctx.save_changes().await?.deleted, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind `Model` if the join entity needs more than the two keys: add one yourself; `NotFound` if a handle is stale.
+    pub fn link<E: Entity, T: Entity, J: Entity>(
+        &mut self,
+        from: Tracked<E>,
+        relation: Relation<E, Vec<T>, J>,
+        to: Tracked<T>,
+    ) -> Result<Tracked<J>> {
+        let link = self.join_columns(from, relation, to)?;
+        let table = J::TABLE;
+        let row: Vec<_> = (0..table.columns.len())
+            .map(|column| {
+                let linked = link.iter().find(|(position, _)| *position == column);
+                linked.map_or_else(|| unset(table, column), |(_, value)| value.clone())
+            })
+            .collect();
+        let join = decode::<J, _>(&row[..]).map_err(|error| {
+            let column = error.column().unwrap_or_default().to_owned();
+            Error::new(
+                ErrorKind::Model,
+                "a link has no value for this column of the join entity: add the entity instead",
+            )
+            .with_table(table.name)
+            .with_column(column)
+        })?;
+        Ok(self.add(join))
+    }
+
+    /// Removes the join entities between two entities: those that are tracked here, so the relation has to be
+    /// [loaded](Context::load_related) before. How many there were.
+    ///
+    /// # Errors
+    ///
+    /// Kind `NotFound` if a handle is stale.
+    pub fn unlink<E: Entity, T: Entity, J: Entity>(
+        &mut self,
+        from: Tracked<E>,
+        relation: Relation<E, Vec<T>, J>,
+        to: Tracked<T>,
+    ) -> Result<usize> {
+        let link = self.join_columns(from, relation, to)?;
+        let mut linked = Vec::new();
+        for (handle, join) in self.iter::<J>() {
+            let mut equal = true;
+            for (column, value) in &link {
+                equal &= encode_column(join, *column)? == *value;
+            }
+            if equal {
+                linked.push(handle);
+            }
+        }
+        let count = linked.len();
+        for handle in linked {
+            self.remove(handle);
+        }
+        Ok(count)
+    }
+
+    /// What stands in the join entity's columns: their positions, and the keys.
+    fn join_columns<E: Entity, T: Entity, J: Entity>(
+        &self,
+        from: Tracked<E>,
+        relation: Relation<E, Vec<T>, J>,
+        to: Tracked<T>,
+    ) -> Result<Vec<(usize, Value)>> {
+        let [first, second] = <[Step; 2]>::try_from(relation.steps()?)
+            .map_err(|_| Invalid::Refused("a relation through a join entity has two steps"))?;
+        let mut columns = Vec::new();
+        let keys = self.key_values(from, &first.from_columns)?;
+        columns.extend(first.to_columns.iter().copied().zip(keys));
+        let keys = self.key_values(to, &second.to_columns)?;
+        columns.extend(second.from_columns.iter().copied().zip(keys));
+        Ok(columns)
+    }
+
+    fn key_values<E: Entity>(&self, handle: Tracked<E>, columns: &[usize]) -> Result<Vec<Value>> {
+        let Some(entity) = self.get(handle) else {
+            return Err(
+                Error::new(ErrorKind::NotFound, "the handle is not of a tracked entity")
+                    .with_table(E::TABLE.name),
+            );
+        };
+        let values = columns.iter().map(|column| encode_column(entity, *column));
+        values.collect()
+    }
+}
+
+/// What a new row has where nothing is said.
+fn unset(table: &'static TableDef, column: usize) -> Value {
+    let is_number = table.writer_key() == Some(column)
+        || table.version == Some(column)
+        || table.commit_seq == Some(column);
+    if is_number {
+        Value::Integer(0)
+    } else {
+        Value::Null
+    }
+}
