@@ -44,6 +44,7 @@
 //! | declare an entity | [`derive(Entity)`](macro@entity::Entity), and [`value`] for the types of fields |
 //! | track, change and save | [`context`]: states, a save step by step, conflicts, cancellation |
 //! | read | [`query`] |
+//! | read several times on one state | [`Database::read`](database::Database::read), [`ReadSnapshot`](engine::ReadSnapshot) |
 //! | open, and run transactions | [`Database`](database::Database), [`DatabaseBuilder`](database::DatabaseBuilder) |
 //! | run raw SQL | [`Transaction`](engine::Transaction), which sqlx's queries take as `&mut *tx` |
 //! | write side by side | [`Database::concurrent`](database::Database::concurrent), [`Session`](engine::Session), [`Isolation`](engine::Isolation) |

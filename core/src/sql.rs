@@ -1,5 +1,6 @@
 //! Statements and how they reach a database: the one place where SQL text is made, and the two doors through
-//! which it goes. [`Executor`] is where a query runs; a batch is what a save hands to the writer.
+//! which it goes. [`Executor`] is where a query runs, and [`WriteExecutor`] where a set-based write does; a batch is what a
+//! save hands to the writer.
 //!
 //! Nothing here knows the engine, and the engine knows nothing of entities.
 
@@ -32,7 +33,7 @@ pub(crate) use self::{
     term::{Aggregate, Hop, OrderTerm, Piece, Term, Window},
 };
 pub use self::{
-    executor::{Cost, Executor, Read, ReadTogether, Reads, Rows},
+    executor::{Cost, Executor, Read, ReadTogether, ReadWork, Reads, Rows},
     write::{Write, WriteExecutor, Written},
 };
 

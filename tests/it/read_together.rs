@@ -14,7 +14,10 @@ use anabranch::{
     sql::{Cost, Executor, Reads},
     value::Value,
 };
-use anabranch_tests::{Mode, ask, column, execute, start, statement, together};
+use anabranch_tests::{
+    Mode, ask, column, execute, start, statement, statement_log::Logged, together, until,
+};
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::unbounded_channel;
 
 type Result<T = ()> = anabranch::error::Result<T>;
@@ -216,6 +219,27 @@ async fn work_that_outgrows_its_budget_starts_anew_on_a_thread() {
 }
 
 #[tokio::test]
+async fn each_statement_of_the_work_runs_once() {
+    let db = bank(Mode::Inline).await;
+    let logged = Logged::new(&db);
+    for cost in COSTS {
+        let sum = logged
+            .read_together(together(cost, |reads| {
+                let ids = column(reads, "SELECT id FROM account")?;
+                let balances = column(reads, BALANCES)?;
+                Ok(ids.len() + balances.len())
+            }))
+            .await
+            .unwrap();
+        assert_eq!(sum, 4);
+        assert_eq!(logged.take(), ["SELECT id FROM account", BALANCES]);
+    }
+    Executor::read(&logged, ask(BALANCES)).await.unwrap();
+    assert_eq!(logged.stream(ask(BALANCES)).count().await, 2);
+    assert_eq!(logged.take(), [BALANCES, BALANCES]);
+}
+
+#[tokio::test]
 async fn small_work_runs_on_the_task() {
     let db = bank(Mode::Inline).await;
     let here = std::thread::current().id();
@@ -250,5 +274,38 @@ async fn in_a_transaction_the_work_sees_what_the_transaction_did() {
             tx.commit().await.unwrap();
             is_free(&db).await;
         }
+    }
+}
+
+/// Its thread has the connection: the transaction is rolled back, and the writer goes on.
+#[tokio::test]
+async fn dropped_in_a_transaction_the_work_takes_it_along() {
+    for mode in Mode::ALL {
+        let db = bank(mode).await;
+        let mut tx = db.begin().await.unwrap();
+        sqlx::query("DELETE FROM account")
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        let (release, is_released) = mpsc::channel::<()>();
+        let (begun, has_begun) = mpsc::channel();
+        let waits = together(Cost::Any, move |reads| {
+            begun.send(()).unwrap();
+            is_released.recv().unwrap_err();
+            column(reads, BALANCES)
+        });
+        {
+            let mut reading = Box::pin(tx.read_together(waits));
+            until("the work began", async || {
+                assert!(reading.as_mut().now_or_never().is_none());
+                has_begun.try_recv().is_ok()
+            })
+            .await;
+        }
+        drop(release);
+        let error = tx.read(ask(BALANCES)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TransactionEnded);
+        drop(tx);
+        is_free(&db).await;
     }
 }

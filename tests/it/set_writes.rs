@@ -9,7 +9,7 @@ use anabranch::{
     value::Value,
 };
 use anabranch_tests::{Mode, ask, dropped_after, execute, start, statement, write_of};
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 
 type Result<T = ()> = anabranch::error::Result<T>;
 
@@ -275,6 +275,30 @@ async fn dropped_at_any_moment_it_happens_as_a_whole_or_not() {
             }
             last = found[1];
         }
+    }
+}
+
+/// Its thread has the connection: the transaction is rolled back, and the writer goes on.
+#[tokio::test]
+async fn dropped_in_a_transaction_it_takes_that_along() {
+    for mode in Mode::ALL {
+        let db = bank(mode).await;
+        let mut tx = db.begin().await.unwrap();
+        tx.write(write_of(&[DOUBLE])).await.unwrap();
+        let polled = {
+            let mut writing = Box::pin(tx.write(write_of(&[DOUBLE])));
+            writing.as_mut().now_or_never()
+        };
+        // A thread may be that fast.
+        let expected = match polled {
+            Some(written) => written.map(|_| [10, 80, 120]).unwrap(),
+            None => [10, 20, 30],
+        };
+        let ended = tx.commit().await.map_err(|error| error.kind()).err();
+        let is_over = expected[1] == 20;
+        assert_eq!(ended, is_over.then_some(ErrorKind::TransactionEnded));
+        assert_eq!(all(&db, "balance").await, expected, "{mode:?}");
+        execute(&db, DOUBLE).await;
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
-    sql::{Arg, Batch, Expect, Mismatch, Receipt, Refusal, Statement, Step},
+    sql::{Arg, Batch, Cost, Expect, Mismatch, Receipt, Refusal, Statement, Step},
     value::{Row, Value},
 };
 
@@ -36,7 +36,13 @@ pub(in crate::engine) fn is_long(batch: &Batch) -> bool {
         _ => 0,
     };
     // Of any number of rows there may be millions.
-    let is_unbounded = |step: &Step| matches!(step.expect, Expect::Any { .. });
+    let is_unbounded = |step: &Step| {
+        let cost = match step.expect {
+            Expect::Any { cost, .. } => cost,
+            _ => Cost::Small,
+        };
+        cost == Cost::Any
+    };
     batch.steps.len() > MOST_INLINE_STEPS
         || batch.steps.iter().any(is_unbounded)
         || batch
@@ -175,7 +181,9 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<Rec
 /// Where SQLite names no table, the one that was to be written. For entities the context names it.
 pub(in crate::engine) fn named(error: Error, expect: &Expect) -> Error {
     match expect {
-        Expect::Any { table: Some(table) } if error.table().is_none() => error.with_table(*table),
+        Expect::Any {
+            table: Some(table), ..
+        } if error.table().is_none() => error.with_table(*table),
         _ => error,
     }
 }
@@ -329,4 +337,80 @@ fn values(row: &rusqlite::Row<'_>, columns: &[String]) -> Result<Vec<Value>> {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use crate::{
+        engine::{
+            apply::{Keys, apply, is_long},
+            hooks::Watch,
+        },
+        error::ErrorKind,
+        sql::{Arg, Batch, Cost, Expect, Refusal, Step},
+        value::Value,
+    };
+
+    fn batch(cost: Cost, texts: &[&str]) -> Batch {
+        let steps = texts.iter().map(|text| Step {
+            text: (*text).into(),
+            args: vec![Arg::Value(Value::Integer(1))],
+            expect: Expect::Any {
+                table: Some("t"),
+                cost,
+            },
+            returns: text.contains("RETURNING") || text.starts_with("SELECT"),
+        });
+        Batch {
+            steps: steps.collect(),
+            ..Batch::default()
+        }
+    }
+
+    fn connection() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (a CHECK (a < 9)); INSERT INTO t VALUES (1), (2), (3)")
+            .unwrap();
+        connection
+    }
+
+    #[test]
+    fn what_may_change_many_rows_does_not_run_on_a_task() {
+        assert!(is_long(&batch(Cost::Any, &["UPDATE t SET a = ?1"])));
+        assert!(!is_long(&batch(Cost::Small, &["UPDATE t SET a = ?1"])));
+    }
+
+    #[test]
+    fn each_step_tells_what_it_changed_and_one_that_reads_nothing() {
+        let texts = [
+            "UPDATE t SET a = a + ?1",
+            "SELECT a FROM t WHERE a > ?1",
+            "UPDATE t SET a = 0 WHERE a > 100 * ?1",
+            "DELETE FROM t WHERE a > ?1 + 2 RETURNING a",
+        ];
+        let receipt = apply(
+            &connection(),
+            Keys::Writer(&Watch::default()),
+            &batch(Cost::Any, &texts),
+        )
+        .unwrap();
+        assert_eq!(receipt.changed, [(0, 3), (1, 0), (2, 0), (3, 1)]);
+        let computed = [(1, 2), (1, 3), (1, 4), (3, 4)];
+        let computed = computed.map(|(step, a)| (step, vec![Value::Integer(a)]));
+        assert_eq!(receipt.computed, computed);
+    }
+
+    #[test]
+    fn an_error_names_the_table_that_sqlite_does_not() {
+        let fails = batch(Cost::Any, &["UPDATE t SET a = 9 * ?1"]);
+        let refusal = apply(&connection(), Keys::Writer(&Watch::default()), &fails);
+        let Err(Refusal::Step { step: 0, error }) = refusal else {
+            panic!("{refusal:?}");
+        };
+        assert_eq!((error.kind(), error.table()), (ErrorKind::Check, Some("t")));
+        assert_eq!(error.statement(), Some("UPDATE t SET a = 9 * ?1"));
+    }
 }

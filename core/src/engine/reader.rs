@@ -84,7 +84,7 @@ pub(in crate::engine) fn read_inline<T>(
         return Ok(None);
     }
     inline(core, reader, |inline| {
-        let items = reader.collect(&read);
+        let items = reader.collect(read);
         inline.saw(&read.statement, items.as_ref().err());
         items
     })

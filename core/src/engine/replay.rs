@@ -441,8 +441,7 @@ fn step_conflict(applied: &Applied, step: usize) -> Error {
         }
         Expect::Inserted { table } => error.with_table(*table),
         Expect::Gone { probe } => error.with_key(probe.args.clone()),
-        Expect::Any { table: Some(table) } => error.with_table(*table),
-        Expect::Any { table: None } => error,
+        expect @ Expect::Any { .. } => named(error, expect),
     }
 }
 

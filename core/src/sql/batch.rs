@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     error::{Error, ErrorKind},
-    sql::Statement,
+    sql::{Cost, Statement},
     value::Value,
 };
 
@@ -81,6 +81,8 @@ pub(crate) enum Expect {
     Any {
         /// The table, if it is known.
         table: Option<&'static str>,
+        /// Whether they can only be a few, so that it may run on a task.
+        cost: Cost,
     },
 }
 

@@ -54,12 +54,15 @@ pub trait Reads {
     ) -> Result<()>;
 }
 
+/// Work that reads, on what it is given, and makes something of it.
+pub type ReadWork<T> = Box<dyn Fn(&mut dyn Reads) -> Result<T> + Send>;
+
 /// Work that reads more than once: the later statements depend on what the earlier ones found.
 pub struct ReadTogether<T> {
     /// How much all of it may cost.
     pub cost: Cost,
     /// It may be run again from its start: work that outgrows its budget starts anew on a thread.
-    pub work: Box<dyn Fn(&mut dyn Reads) -> Result<T> + Send>,
+    pub work: ReadWork<T>,
 }
 
 impl<T> fmt::Debug for ReadTogether<T> {

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    sql::{Arg, Batch, Executor, Expect, Receipt, Statement, Step},
+    sql::{Arg, Batch, Cost, Executor, Expect, Receipt, Statement, Step},
     value::Value,
 };
 
@@ -81,7 +81,10 @@ impl Write {
             Ok(Step {
                 text: statement.text,
                 args: statement.args.into_iter().map(Arg::Value).collect(),
-                expect: Expect::Any { table: None },
+                expect: Expect::Any {
+                    table: None,
+                    cost: Cost::Any,
+                },
                 returns: true,
             })
         });
