@@ -8,8 +8,13 @@ use futures_util::{FutureExt as _, future};
 use crate::{
     entity::{Column, Entity},
     error::{Error, Result},
-    query::{Operand, Query, Selection, case::checked, condition::Invalid, selection::NoReads},
-    sql::{self, Predicate, Select, Term, Write, WriteExecutor, Written},
+    query::{
+        Operand, Query, Selection, case::checked, condition::Invalid, run::cost_of,
+        selection::NoReads,
+    },
+    sql::{
+        self, Arg, Batch, Cost, Predicate, Select, Statement, Term, Write, WriteExecutor, Written,
+    },
     value::{ColumnType as _, Value},
 };
 
@@ -229,11 +234,7 @@ impl<E: Entity> Update<E> {
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
         let tree = self.into_tree(None);
-        write(
-            executor,
-            tree.map(|tree| Write::step(E::TABLE.name, tree.into_statement(), false)),
-        )
-        .map(|written| Ok(written?.changed()))
+        write(executor, tree.map(updating::<E>)).map(|written| Ok(written?.changed()))
     }
 }
 
@@ -254,7 +255,7 @@ impl<E: Entity, S: Selection<E>> Update<E, S> {
         let selection = self.returning.clone();
         let write_of = returned(&selection)
             .and_then(|returning| self.into_tree(Some(returning)))
-            .map(|tree| Write::step(E::TABLE.name, tree.into_statement(), true));
+            .map(updating::<E>);
         write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
     }
 }
@@ -292,11 +293,7 @@ impl<E: Entity> Delete<E> {
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
         let tree = self.into_tree(None);
-        write(
-            executor,
-            tree.map(|tree| Write::step(E::TABLE.name, tree.into_statement(), false)),
-        )
-        .map(|written| Ok(written?.changed()))
+        write(executor, tree.map(deleting::<E>)).map(|written| Ok(written?.changed()))
     }
 }
 
@@ -317,12 +314,31 @@ impl<E: Entity, S: Selection<E>> Delete<E, S> {
         let selection = self.returning.clone();
         let write_of = returned(&selection)
             .and_then(|returning| self.into_tree(Some(returning)))
-            .map(|tree| Write::step(E::TABLE.name, tree.into_statement(), true));
+            .map(deleting::<E>);
         write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
     }
 }
 
-pub(in crate::query) fn write<'c>(
+fn updating<E: Entity>(tree: sql::Update) -> Write {
+    let cost = cost_of::<E>(&tree.conditions, None);
+    let returns = tree.returning.is_some();
+    one_step::<E>(cost, tree.into_statement(), returns)
+}
+
+fn deleting<E: Entity>(tree: sql::Delete) -> Write {
+    let cost = cost_of::<E>(&tree.conditions, None);
+    let returns = tree.returning.is_some();
+    one_step::<E>(cost, tree.into_statement(), returns)
+}
+
+fn one_step<E: Entity>(cost: Cost, statement: Statement, returns: bool) -> Write {
+    let mut write = Write::from_batch(Batch::default());
+    let args = statement.args.into_iter().map(Arg::Value).collect();
+    write.push((E::TABLE.name, cost), statement.text, args, returns);
+    write
+}
+
+fn write<'c>(
     executor: impl WriteExecutor<'c>,
     write: Result<Write, Invalid>,
 ) -> impl Future<Output = Result<Written>> + Send {

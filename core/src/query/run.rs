@@ -434,9 +434,12 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
 }
 
 fn cost<E: Entity>(select: &Select) -> Cost {
-    let pinned = |key: &ColumnDef| select.conditions.iter().any(|part| part.pins(key.name));
-    let few = select.limit.is_some_and(|limit| limit <= SMALL_LIMIT)
-        || E::TABLE.key_columns().all(pinned);
+    cost_of::<E>(&select.conditions, select.limit)
+}
+
+pub(in crate::query) fn cost_of<E: Entity>(conditions: &[Predicate], limit: Option<u64>) -> Cost {
+    let pinned = |key: &ColumnDef| conditions.iter().any(|part| part.pins(key.name));
+    let few = limit.is_some_and(|limit| limit <= SMALL_LIMIT) || E::TABLE.key_columns().all(pinned);
     if few {
         TableSql::of(E::TABLE).row_cost
     } else {

@@ -188,11 +188,17 @@ impl<E: Entity> Upsert<E> {
         let found = on.found(table, &values)?;
         let all = Term::All(TableSql::of(table).columns.clone());
         let mut write = Write::from_batch(Batch::default());
+        let table_and_cost = (table.name, TableSql::of(table).row_cost);
         let updates = !updated.is_empty() || !self.set.is_empty();
         if updates {
             let update = self.update_of(&updated, &values, found.clone(), all.clone())?;
             let statement = update.into_statement();
-            write.push(table.name, statement.text, arguments(statement.args), true);
+            write.push(
+                table_and_cost,
+                statement.text,
+                arguments(statement.args),
+                true,
+            );
         }
         let writer_key = table.writer_key().filter(|_| is_new_key);
         write.batch.keys.extend(writer_key.map(|column| NewKey {
@@ -213,13 +219,18 @@ impl<E: Entity> Upsert<E> {
                 Arg::Value(values[*column].clone())
             }
         });
-        write.push(table.name, insert, args.collect(), true);
+        write.push(table_and_cost, insert, args.collect(), true);
         let read = Select {
             conditions: found,
             ..Select::of(table.name, all)
         };
         let statement = read.into_rows();
-        write.push(table.name, statement.text, arguments(statement.args), true);
+        write.push(
+            table_and_cost,
+            statement.text,
+            arguments(statement.args),
+            true,
+        );
         Ok((write, updates))
     }
 

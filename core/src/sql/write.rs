@@ -103,18 +103,10 @@ impl Write {
         Self { batch }
     }
 
-    /// One statement on a table.
-    pub(crate) fn step(table: &'static str, statement: Statement, returns: bool) -> Self {
-        let mut write = Self::from_batch(Batch::default());
-        let args = statement.args.into_iter().map(Arg::Value).collect();
-        write.push(table, statement.text, args, returns);
-        write
-    }
-
-    /// One more.
+    /// One more statement, on a table.
     pub(crate) fn push(
         &mut self,
-        table: &'static str,
+        (table, cost): (&'static str, Cost),
         text: Arc<str>,
         args: Vec<Arg>,
         returns: bool,
@@ -122,7 +114,10 @@ impl Write {
         self.batch.steps.push(Step {
             text,
             args,
-            expect: Expect::Any { table: Some(table) },
+            expect: Expect::Any {
+                table: Some(table),
+                cost,
+            },
             returns,
         });
     }
