@@ -70,12 +70,12 @@ struct Badge {
     colour: String,
 }
 
-/// Two references to one entity, whose paths differ.
+/// Two references to one entity.
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct Match {
     #[entity(id, references = Team)]
     home_id: i64,
-    #[entity(id, references = crate::declared::Team)]
+    #[entity(id, references = Team)]
     visitor: i64,
 }
 

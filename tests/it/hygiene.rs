@@ -6,7 +6,7 @@ use anabranch::{
     error::{ErrorKind, Result},
     prelude::Database,
     query::Projection,
-    sql::Executor as _,
+    sql::Executor,
 };
 use anabranch_tests::{Mode, ask, execute};
 use uuid::Uuid;
@@ -364,7 +364,7 @@ async fn the_prelude_may_be_hidden() -> Result<()> {
     assert_eq!(read.part.unwrap().text, "x");
     assert_eq!((read.list, read.skipped), (vec![1], 0));
     let query = Shadowed::query().filter(Shadowed::WORD.ne(Word::None));
-    assert_eq!(query.count(&db).await?, 1);
+    assert_eq!(query.clone().count(&db).await?, 1);
     let row = query.project::<shadowed::Projected>().one(&db).await?;
     assert_eq!((row.id, row.list), (Key(1), vec![1]));
     assert!(row.parent.is_none() && row.children.iter().all(|child| child.word == Word::Some));

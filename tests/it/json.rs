@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use anabranch::{
     database::Database,
-    entity::{Column, Entity},
+    entity::Entity,
     error::ErrorKind,
-    query::{Condition, JsonPath, OrderBy},
+    query::{Condition, Expr, OrderBy},
     value::Value as Stored,
 };
 use anabranch_tests::{ask, execute, random::Random};
@@ -62,19 +62,19 @@ async fn sorted(db: &Database, order: OrderBy<Article>) -> Vec<i64> {
     found.into_iter().map(|article| article.id).collect()
 }
 
-fn text(path: &str) -> Column<Article, Option<String>, JsonPath> {
+fn text(path: &str) -> Expr<Article, Option<String>> {
     Article::EXTRA.path(path)
 }
 
-fn number(path: &str) -> Column<Article, Option<i64>, JsonPath> {
+fn number(path: &str) -> Expr<Article, Option<i64>> {
     Article::EXTRA.path(path)
 }
 
-fn real(path: &str) -> Column<Article, Option<f64>, JsonPath> {
+fn real(path: &str) -> Expr<Article, Option<f64>> {
     Article::EXTRA.path(path)
 }
 
-fn flag(path: &str) -> Column<Article, Option<bool>, JsonPath> {
+fn flag(path: &str) -> Expr<Article, Option<bool>> {
     Article::EXTRA.path(path)
 }
 
