@@ -233,13 +233,13 @@ fn window_function<E: Entity>(function: &'static str) -> Expr<E, i64> {
 impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
     /// The value of the row so many before this one, among those it is [`over`](Column::over); NULL if there is none.
     pub fn lag(self, rows: u32) -> Expr<E, T::Nullable> {
-        let rows = Node::of(Ok(Term::Value(Value::Integer(rows.into()))));
+        let rows = Node::of(Ok(Term::Number(rows.into())));
         self.call_with("lag", [rows])
     }
 
     /// The value of the row so many after this one; NULL if there is none.
     pub fn lead(self, rows: u32) -> Expr<E, T::Nullable> {
-        let rows = Node::of(Ok(Term::Value(Value::Integer(rows.into()))));
+        let rows = Node::of(Ok(Term::Number(rows.into())));
         self.call_with("lead", [rows])
     }
 }

@@ -91,7 +91,7 @@ impl<E: Entity, T: Summed, P: Part> Neg for Column<E, T, P> {
     type Output = Expr<E, T>;
 
     fn neg(self) -> Self::Output {
-        let zero = Term::Value(crate::value::Value::Integer(0));
+        let zero = Term::Number(0);
         let negated = |term| Term::Infix {
             left: Box::new(zero),
             operator: " - ",
@@ -110,7 +110,7 @@ impl<E: Entity, T: Number, P: Part> Column<E, T, P> {
 
     /// Rounded to so many digits after the point, halves away from zero.
     pub fn round(self, digits: u8) -> Expr<E, T::Like<f64>> {
-        let digits = Node::of(Ok(Term::Value(crate::value::Value::Integer(digits.into()))));
+        let digits = Node::of(Ok(Term::Number(digits.into())));
         self.call_with("round", [digits])
     }
 

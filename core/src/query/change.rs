@@ -178,7 +178,7 @@ impl<E: Entity, S> Update<E, S> {
             let next = Term::Infix {
                 left: Box::new(Term::Column(name)),
                 operator: " + ",
-                right: Box::new(Term::Value(Value::Integer(1))),
+                right: Box::new(Term::Number(1)),
             };
             set.push((version, next));
         }

@@ -136,9 +136,8 @@ impl<E: Entity, T: Timed, P: Part> Column<E, T, P> {
 
 /// Dates and times are text of a fixed width.
 fn part(term: Term, start: i64, length: i64) -> Term {
-    let number = |number| Term::Value(Value::Integer(number));
     Term::Call {
         function: "substr",
-        args: vec![term, number(start), number(length)],
+        args: vec![term, Term::Number(start), Term::Number(length)],
     }
 }

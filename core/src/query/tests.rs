@@ -1,6 +1,7 @@
 //! Queries as text, and what they find in a database.
 
 mod json;
+mod trees;
 
 use std::{collections::BTreeSet, sync::Arc};
 

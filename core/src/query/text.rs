@@ -52,9 +52,9 @@ impl<E: Entity, T: Text + Nullable, P: Part> Column<E, T, P> {
 
     /// So many characters, from the one at `start` on, the first being 0; fewer if it ends before.
     pub fn substring(self, start: u32, length: u32) -> Expr<E, T> {
-        let number = |number: u32| Node::of(Ok(Term::Value(Value::Integer(number.into()))));
-        let first = Node::of(Ok(Term::Value(Value::Integer(i64::from(start) + 1))));
-        self.call_with("substr", [first, number(length)])
+        let number = |number| Node::of(Ok(Term::Number(number)));
+        let first = i64::from(start) + 1;
+        self.call_with("substr", [number(first), number(length.into())])
     }
 
     /// With every `from` replaced by `to`.
@@ -83,12 +83,12 @@ impl<E: Entity, T: Text + Nullable, P: Part> Column<E, T, P> {
             };
             let or_null = Term::Call {
                 function: "nullif",
-                args: vec![found, Term::Value(Value::Integer(0))],
+                args: vec![found, Term::Number(0)],
             };
             Term::Infix {
                 left: Box::new(or_null),
                 operator: " - ",
-                right: Box::new(Term::Value(Value::Integer(1))),
+                right: Box::new(Term::Number(1)),
             }
         });
         found.into_expr()

@@ -247,6 +247,11 @@ impl Predicate {
         }
     }
 
+    /// Whether it asks no more than whether a relation leads to a row.
+    pub(in crate::sql) fn only_looks_whether_there_is_a_row(&self) -> bool {
+        matches!(self, Self::At { predicate, .. } if matches!(&**predicate, Self::All(parts) if parts.is_empty()))
+    }
+
     /// Whether it is asked of a group of rows, in any part of it.
     #[must_use]
     pub(crate) fn aggregates(&self) -> bool {

@@ -454,6 +454,11 @@ impl Renderer {
                 self.term(*otherwise);
                 self.push(" END");
             }
+            Term::Number(number) => self.display(number),
+            // Never NULL.
+            Term::Test(predicate) if predicate.only_looks_whether_there_is_a_row() => {
+                self.predicate(*predicate);
+            }
             Term::Test(predicate) => {
                 self.push("((");
                 self.predicate(*predicate);
@@ -622,6 +627,13 @@ impl Renderer {
             } => self.has(column, values, all),
             Predicate::All(parts) => self.junction(parts, " AND ", true),
             Predicate::Any(parts) => self.junction(parts, " OR ", false),
+            // Never NULL.
+            Predicate::Not(inverse)
+                if matches!(*inverse, Predicate::Related { .. } | Predicate::Exists(_)) =>
+            {
+                self.push("NOT ");
+                self.predicate(*inverse);
+            }
             Predicate::Not(inverse) => {
                 self.push("(");
                 self.predicate(*inverse);

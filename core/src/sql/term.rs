@@ -27,6 +27,8 @@ pub(crate) enum Term {
     Length(&'static str),
     /// A value.
     Value(Value),
+    /// A number of the library's own, which is a part of the text.
+    Number(i64),
     /// A function.
     Call {
         /// Its name.
@@ -175,6 +177,7 @@ impl Term {
             | Self::Path { .. }
             | Self::Length(_)
             | Self::Value(_)
+            | Self::Number(_)
             | Self::Select(_) => false,
         }
     }
@@ -207,6 +210,7 @@ impl Term {
             | Self::Path { .. }
             | Self::Length(_)
             | Self::Value(_)
+            | Self::Number(_)
             | Self::Select(_) => false,
         }
     }
