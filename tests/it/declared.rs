@@ -70,7 +70,7 @@ struct Badge {
     colour: String,
 }
 
-/// Two references to one entity, whose paths differ.
+/// Two references to one entity.
 #[derive(Debug, Clone, PartialEq, Entity)]
 struct Match {
     #[entity(id, references = Team)]

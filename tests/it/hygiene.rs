@@ -414,24 +414,18 @@ async fn types_of_a_function_are_entities_too() -> Result<()> {
     let db = Mode::Inline.temporary().await;
     db.create_tables::<Local>().await?;
     let mut ctx = db.context();
-    let one = ctx.add(Local {
+    let local = |parent| Local {
         id: 0,
         inner: Inner {
             name: Name("x".to_owned()),
         },
         state: State::New,
-        parent: None,
-    });
+        parent,
+    };
+    let one = ctx.add(local(None));
     ctx.save_changes().await?;
     assert_eq!(Local::find(&db, 1).await?.unwrap(), ctx[one]);
-    ctx.add(Local {
-        id: 0,
-        inner: Inner {
-            name: Name("y".to_owned()),
-        },
-        state: State::New,
-        parent: Some(1),
-    });
+    ctx.add(local(Some(1)));
     ctx.save_changes().await?;
     let row = Local::query().filter(Local::ID.eq(2)).project::<Row>();
     let expected = Row {

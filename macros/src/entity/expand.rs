@@ -68,8 +68,13 @@ impl Entity {
         let (krate, visibility) = (&self.krate, &self.visibility);
         let constants = self.columns.constants(krate, visibility);
         let relations = (self.relations.iter()).map(|it| it.definition(krate, visibility));
+        let or_hidden = if self.filters.is_empty() {
+            ""
+        } else {
+            ", or a filter leaves it out"
+        };
         let find_doc = format!(
-            "Reads the row with this key from `{}`; `None` if there is none.",
+            "Reads the row with this key from `{}`; `None` if there is none{or_hidden}.",
             self.table
         );
         let query_doc = format!("A query for the rows of `{}`.", self.table);

@@ -155,7 +155,7 @@ mod tests {
                 id: OrderId(0),
                 home: address.clone(),
                 payment,
-                status: Status::Done,
+                status: Status::New,
                 previous: None,
                 tags: vec!["x".to_owned()],
                 rank: u64::MAX,
@@ -178,7 +178,10 @@ mod tests {
         let all = Order::query().without_filter("open");
         let row = all.project::<OrderRow>().first(&db).await?.unwrap();
         assert_eq!((row.lines[0].order, row.rank), (OrderId(1), u64::MAX));
-        assert_eq!(Order::query().count(&db).await?, 0);
+        ctx[orders[0]].status = Status::Done;
+        ctx.save_changes().await?;
+        assert_eq!(Order::query().count(&db).await?, 3);
+        assert_eq!(Order::find(&db, OrderId(1)).await?, None);
         let query = Order::query()
             .without_filters()
             .filter(Order::PAYMENT.then(Payment::CARD_NUMBER).eq("1".to_owned()));
