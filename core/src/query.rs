@@ -68,7 +68,7 @@ pub use self::{
     part::{Computed, Expr, Part},
     raw::{FromRow, RawQuery, raw},
     relation::{Narrowed, Reached, Related, Relation, Through},
-    selection::{Projected, Projection, Selection, Whole, With, projected},
+    selection::{Projection, Selection, Whole, With, made},
     subquery::exists,
     text::Text,
     upsert::{Upsert, Upserted, upsert},
@@ -295,7 +295,7 @@ impl<E: Entity, S> Query<E, S> {
 
     /// Reads each row as a struct that derives [`Projection`].
     pub fn project<P: Projection<Entity = E>>(self) -> Query<E, impl Selection<E, Output = P>> {
-        self.select(projected::<P>())
+        self.select(P::selection())
     }
 
     /// Reads with each entity what a relation leads to: pairs, or tuples after several of these. However many rows there

@@ -156,9 +156,8 @@ fn expand(input: &DeriveInput, entity: &Path, parts: &[Part], krate: &Path) -> T
         #[allow(deprecated, private_interfaces, reason = "a deprecated field is still read")]
         impl #krate::query::Projection for #name {
             type Entity = #entity;
-            type Parts = #types;
 
-            fn selection() -> impl #krate::query::Selection<Self::Entity, Output = Self::Parts> {
+            fn selection() -> impl #krate::query::Selection<Self::Entity, Output = Self> {
                 // So that the compiler says of which field the type is wrong.
                 fn __selected<__Type, __Selection>(selection: __Selection) -> __Selection
                 where
@@ -166,11 +165,10 @@ fn expand(input: &DeriveInput, entity: &Path, parts: &[Part], krate: &Path) -> T
                 {
                     selection
                 }
-                #selection
-            }
-
-            fn from_parts(parts: Self::Parts) -> Self {
-                Self { #(#members: #values,)* }
+                fn __made(parts: #types) -> #name {
+                    #name { #(#members: #values,)* }
+                }
+                #krate::query::made(#selection, __made)
             }
         }
     }

@@ -166,7 +166,7 @@ impl Context<'_> {
         if keys.is_empty() {
             return Ok(());
         }
-        let query = Query::<T>::new().equal_to_any(&step.to_columns, keys);
+        let query = Query::<T>::new().equal_to_any(&step.to_columns, &keys);
         query.select(selection).load(self).await?;
         Ok(())
     }
@@ -232,11 +232,11 @@ fn only<const N: usize>(steps: Vec<Step>) -> Result<[Step; N]> {
 pub trait Refers<C: Entity> {
     /// The position of a column of `C`.
     #[doc(hidden)]
-    fn position(&self) -> Result<usize>;
+    fn position(self) -> Result<usize>;
 }
 
 impl<C: Entity, T> Refers<C> for Column<C, T> {
-    fn position(&self) -> Result<usize> {
+    fn position(self) -> Result<usize> {
         Ok(self.index())
     }
 }
@@ -244,7 +244,7 @@ impl<C: Entity, T> Refers<C> for Column<C, T> {
 macro_rules! refers {
     ($($relation:ty => $by:ident),*) => {$(
         impl<C: Entity, P: Entity> Refers<C> for $relation {
-            fn position(&self) -> Result<usize> {
+            fn position(self) -> Result<usize> {
                 let [step] = only(self.steps()?)?;
                 Ok(step.$by[0])
             }

@@ -12,7 +12,6 @@ use crate::{
         condition::{Invalid, Shape},
         filters::{self, Lifted},
         part::Node,
-        projected,
         relation::{Ends, Step},
     },
     sql::{Aggregate, Hop, OrderTerm, Predicate, Reads, Select, Term},
@@ -139,7 +138,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     pub fn project<P: Projection<Entity = R::Entity>>(
         self,
     ) -> Fetch<E, R, J, impl Selection<R::Entity, Output = P>> {
-        self.select(projected::<P>())
+        self.select(P::selection())
     }
 
     /// The same of what another selection is made to.

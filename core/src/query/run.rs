@@ -355,7 +355,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// Only the rows that have one of these keys in columns.
-    pub(crate) fn equal_to_any(mut self, columns: &[usize], keys: Vec<Vec<Value>>) -> Self {
+    pub(crate) fn equal_to_any(mut self, columns: &[usize], keys: &[Vec<Value>]) -> Self {
         let name = |column: &usize| Term::Column(E::TABLE.columns[*column].name);
         let columns: Vec<_> = columns.iter().map(name).collect();
         let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();

@@ -1,7 +1,5 @@
 //! What a query reads of each row, and what comes of it.
 
-use std::{fmt, marker::PhantomData};
-
 use crate::{
     entity::{self, Column, Entity},
     error::{Error, ErrorKind, Result},
@@ -254,48 +252,37 @@ with!(A 1, B 2, C 3, D 4, F 5, G 6);
 pub trait Projection: Sized + Send + 'static {
     /// What is queried.
     type Entity: Entity;
-    /// The values of its fields.
-    type Parts: Send + 'static;
 
     /// What is read of each row.
-    fn selection() -> impl Selection<Self::Entity, Output = Self::Parts>;
-
-    /// Makes one of what was read.
-    fn from_parts(parts: Self::Parts) -> Self;
+    fn selection() -> impl Selection<Self::Entity, Output = Self>;
 }
 
-/// What a [`Projection`] reads, to be made into one.
-pub struct Projected<P, S> {
+/// A selection of which something is made.
+struct Made<S, O, P> {
     selection: S,
-    of: PhantomData<fn() -> P>,
+    make: fn(O) -> P,
 }
 
-/// The selection of a [`Projection`].
-pub fn projected<P: Projection>() -> impl Selection<P::Entity, Output = P> {
-    Projected {
-        selection: P::selection(),
-        of: PhantomData::<fn() -> P>,
-    }
+/// What a function makes of another selection: how a [`Projection`] is read.
+pub fn made<E: Entity, S: Selection<E>, P: Send + 'static>(
+    selection: S,
+    make: fn(S::Output) -> P,
+) -> impl Selection<E, Output = P> {
+    Made { selection, make }
 }
 
-impl<P, S: Clone> Clone for Projected<P, S> {
+impl<S: Clone, O, P> Clone for Made<S, O, P> {
     fn clone(&self) -> Self {
         Self {
             selection: self.selection.clone(),
-            of: PhantomData,
+            make: self.make,
         }
     }
 }
 
-impl<P, S> fmt::Debug for Projected<P, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Projected")
-    }
-}
-
 #[allow(private_interfaces, reason = "as in the trait")]
-impl<P: Projection, S: Selection<P::Entity, Output = P::Parts>> Selection<P::Entity>
-    for Projected<P, S>
+impl<E: Entity, S: Selection<E, Output = O>, O: 'static, P: Send + 'static> Selection<E>
+    for Made<S, O, P>
 {
     type Output = P;
     type Partial = S::Partial;
@@ -314,7 +301,7 @@ impl<P: Projection, S: Selection<P::Entity, Output = P::Parts>> Selection<P::Ent
     }
 
     fn finish(&self, partials: Vec<S::Partial>, reads: &mut dyn Reads) -> Result<Vec<P>> {
-        let parts = self.selection.finish(partials, reads)?;
-        Ok(parts.into_iter().map(P::from_parts).collect())
+        let read = self.selection.finish(partials, reads)?;
+        Ok(read.into_iter().map(self.make).collect())
     }
 }

@@ -176,7 +176,7 @@ impl<E: Entity> Upsert<E> {
     fn into_write(mut self) -> Result<(Write, bool)> {
         let table = E::TABLE;
         let on = self.unique_key()?;
-        let updated = self.updated_columns(&on.columns)?;
+        let updated = self.updated_columns(on.columns)?;
         let is_new_key = self.entity.key().is_unset() && table.shared_key().is_none();
         if is_new_key
             && table.key_origin == KeyOrigin::Context

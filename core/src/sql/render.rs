@@ -4,12 +4,13 @@
 //! (`t0`, `t1`, ...), and every column says whose it is. Which rows relations lead to is known only once all is written
 //! that asks for them, so the joins of a SELECT are put in their place at its end.
 
+mod expressions;
+
 use std::fmt::{self, Write as _};
 
 use crate::{
     sql::{
-        Aggregate, Compound, Hop, Identifier, OrderTerm, Pattern, Piece, Predicate, Quoted, Select,
-        Statement, Term, Window, list,
+        Compound, Hop, Identifier, OrderTerm, Piece, Predicate, Select, Statement, Term, Window,
     },
     value::Value,
 };
@@ -320,12 +321,7 @@ impl Renderer {
     }
 
     /// A SELECT of the rows to which hops lead from the present one.
-    fn related(
-        &mut self,
-        what: impl FnOnce(&mut Self),
-        hops: Vec<Hop>,
-        conditions: Vec<Predicate>,
-    ) {
+    fn related(&mut self, what: impl FnOnce(&mut Self), hops: &[Hop], conditions: Vec<Predicate>) {
         let outer = (self.row, self.joins.replace(Vec::new()));
         let from = self.row.alias.unwrap_or_default();
         let aliases: Vec<_> = hops.iter().map(|_| self.next_alias()).collect();
@@ -338,7 +334,7 @@ impl Renderer {
         self.push("(SELECT ");
         what(self);
         self.push(" FROM ");
-        for (index, (row, hop)) in rows.iter().zip(&hops).enumerate() {
+        for (index, (row, hop)) in rows.iter().zip(hops).enumerate() {
             if index > 0 {
                 self.push(" JOIN ");
             }
@@ -391,100 +387,6 @@ impl Renderer {
         }
     }
 
-    pub(in crate::sql) fn term(&mut self, term: Term) {
-        match term {
-            Term::Column(name) => self.column(name),
-            Term::All(columns) if self.row.alias.is_none() => self.push(columns.as_sql()),
-            Term::All(columns) => {
-                self.separated(columns.names().iter().copied(), |this, name| {
-                    this.column(name);
-                });
-            }
-            Term::Several(terms) => self.separated(terms, Self::term),
-            // The text is that of an expression which an index can have, so the path is a literal.
-            Term::Path { column, path } => {
-                self.push("json_extract(");
-                self.column(column);
-                self.push(", ");
-                self.display(Quoted(&path));
-                self.push(")");
-            }
-            Term::Length(column) => {
-                self.push("json_array_length(");
-                self.column(column);
-                self.push(")");
-            }
-            Term::Value(value) => self.value(value),
-            Term::Call { function, args } => {
-                self.push(function);
-                self.push("(");
-                self.separated(args, Self::term);
-                self.push(")");
-            }
-            Term::Infix {
-                left,
-                operator,
-                right,
-            } => {
-                self.push("(");
-                self.term(*left);
-                self.push(operator);
-                self.term(*right);
-                self.push(")");
-            }
-            Term::Cast { of, to } => {
-                self.push("CAST(");
-                self.term(*of);
-                self.push(" AS ");
-                self.push(to);
-                self.push(")");
-            }
-            Term::Case {
-                branches,
-                otherwise,
-            } => {
-                self.push("CASE");
-                for (test, term) in branches {
-                    self.push(" WHEN ");
-                    self.predicate(test);
-                    self.push(" THEN ");
-                    self.term(term);
-                }
-                self.push(" ELSE ");
-                self.term(*otherwise);
-                self.push(" END");
-            }
-            Term::Number(number) => self.display(number),
-            // Never NULL.
-            Term::Test(predicate) if predicate.only_looks_whether_there_is_a_row() => {
-                self.predicate(*predicate);
-            }
-            Term::Test(predicate) => {
-                self.push("((");
-                self.predicate(*predicate);
-                self.push(") IS TRUE)");
-            }
-            Term::Aggregate(aggregate) => self.aggregate(*aggregate),
-            Term::Window(window) => self.window(*window),
-            Term::Select(select) => {
-                self.push("(");
-                self.select(*select, None);
-                self.push(")");
-            }
-            Term::Related {
-                hops,
-                term,
-                conditions,
-            } => self.related(|this| this.term(*term), hops, conditions),
-            Term::At { hops, term } if self.joins.is_some() => {
-                let row = self.joined(hops);
-                self.with_row(row, |this| this.term(*term));
-            }
-            Term::At { hops, term } => self.related(|this| this.term(*term), hops, Vec::new()),
-            Term::Fragment(pieces) => self.pieces(pieces),
-        }
-    }
-
     fn pieces(&mut self, pieces: Vec<Piece>) {
         self.push("(");
         self.written(pieces);
@@ -516,191 +418,6 @@ impl Renderer {
                 self.push(", ");
             }
             write(self, item);
-        }
-    }
-
-    fn aggregate(&mut self, aggregate: Aggregate) {
-        self.push(aggregate.function);
-        self.push(if aggregate.distinct {
-            "(DISTINCT "
-        } else {
-            "("
-        });
-        if aggregate.of.is_empty() {
-            self.push("*");
-        }
-        self.separated(aggregate.of, Self::term);
-        self.push(")");
-        if let Some(filter) = aggregate.filter {
-            self.push(" FILTER (WHERE ");
-            self.predicate(filter);
-            self.push(")");
-        }
-    }
-
-    fn window(&mut self, window: Window) {
-        self.term(window.function);
-        self.push(" OVER (");
-        if !window.partition.is_empty() {
-            self.push("PARTITION BY ");
-            self.separated(window.partition, Self::term);
-        }
-        self.order(window.order);
-        self.push(")");
-    }
-
-    fn predicate(&mut self, predicate: Predicate) {
-        match predicate {
-            Predicate::Constant(all) => self.push(if all { "TRUE" } else { "FALSE" }),
-            Predicate::Null { term, negated } => {
-                self.term(term);
-                self.push(if negated { " IS NOT NULL" } else { " IS NULL" });
-            }
-            Predicate::Compare {
-                term,
-                comparison,
-                with,
-            } => {
-                self.term(term);
-                self.push(" ");
-                self.push(comparison.as_sql());
-                self.push(" ");
-                self.term(with);
-            }
-            Predicate::Between { term, low, high } => {
-                self.term(term);
-                self.push(" BETWEEN ");
-                self.term(low);
-                self.push(" AND ");
-                self.term(high);
-            }
-            Predicate::In {
-                term,
-                values,
-                negated,
-            } => {
-                self.term(term);
-                self.push(if negated { " NOT IN (" } else { " IN (" });
-                list::render(self, values);
-                self.push(")");
-            }
-            Predicate::InSelect { term, select } => {
-                self.term(term);
-                self.push(" IN (");
-                self.select(*select, None);
-                self.push(")");
-            }
-            Predicate::Exists(select) => self.exists(*select),
-            Predicate::Related { hops, conditions } => {
-                self.push("EXISTS ");
-                self.related(|this| this.push("1"), hops, conditions);
-            }
-            Predicate::At { hops, predicate } if self.joins.is_some() => {
-                let there = hops.last().map(|hop| hop.on[0].1).unwrap_or_default();
-                let row = self.joined(hops);
-                self.push("(");
-                self.with_row(row, |this| {
-                    this.column(there);
-                    this.push(" IS NOT NULL");
-                    if let Predicate::All(parts) = *predicate {
-                        this.clause(" AND ", parts);
-                    } else {
-                        this.clause(" AND ", vec![*predicate]);
-                    }
-                });
-                self.push(")");
-            }
-            Predicate::At { hops, predicate } => {
-                self.push("EXISTS ");
-                self.related(|this| this.push("1"), hops, vec![*predicate]);
-            }
-            Predicate::Term(term) => self.term(term),
-            Predicate::Like {
-                term,
-                pattern,
-                negated,
-            } => self.like(term, pattern, negated),
-            Predicate::Has {
-                column,
-                values,
-                all,
-            } => self.has(column, values, all),
-            Predicate::All(parts) => self.junction(parts, " AND ", true),
-            Predicate::Any(parts) => self.junction(parts, " OR ", false),
-            // Never NULL.
-            Predicate::Not(inverse)
-                if matches!(*inverse, Predicate::Related { .. } | Predicate::Exists(_)) =>
-            {
-                self.push("NOT ");
-                self.predicate(*inverse);
-            }
-            Predicate::Not(inverse) => {
-                self.push("(");
-                self.predicate(*inverse);
-                self.push(") IS NOT TRUE");
-            }
-        }
-    }
-
-    fn like(&mut self, term: Term, pattern: Pattern, negated: bool) {
-        self.term(term);
-        self.push(if negated { " NOT LIKE " } else { " LIKE " });
-        match pattern {
-            Pattern::Raw(pattern) => self.value(Value::Text(pattern)),
-            Pattern::Escaped(pattern) => {
-                self.value(Value::Text(pattern));
-                self.push(r" ESCAPE '\'");
-            }
-        }
-    }
-
-    /// The column is qualified: alone, a name like `value` or `key` would be a column of `json_each`.
-    fn has(&mut self, column: &str, values: Vec<Value>, all: bool) {
-        let wanted = values.len() as u64;
-        self.push(if all {
-            "(SELECT count(DISTINCT value) FROM json_each("
-        } else {
-            "EXISTS (SELECT 1 FROM json_each("
-        });
-        if self.row.alias.is_none() {
-            self.display(Identifier(self.row.table));
-            self.push(".");
-        }
-        self.column(column);
-        self.push(") WHERE value IN (");
-        list::render(self, values);
-        self.push("))");
-        if all {
-            self.push(" = ");
-            self.value(row_count(wanted));
-        }
-    }
-
-    fn junction(&mut self, mut parts: Vec<Predicate>, word: &str, when_empty: bool) {
-        if parts.is_empty() {
-            self.push(if when_empty { "TRUE" } else { "FALSE" });
-        } else if parts.len() > LONGEST_CHAIN {
-            let rest = parts.split_off(parts.len() / 2);
-            self.push("(");
-            self.junction(parts, word, when_empty);
-            self.push(")");
-            self.push(word);
-            self.push("(");
-            self.junction(rest, word, when_empty);
-            self.push(")");
-        } else {
-            for (index, part) in parts.into_iter().enumerate() {
-                if index > 0 {
-                    self.push(word);
-                }
-                if matches!(part, Predicate::All(_) | Predicate::Any(_)) {
-                    self.push("(");
-                    self.predicate(part);
-                    self.push(")");
-                } else {
-                    self.predicate(part);
-                }
-            }
         }
     }
 }

@@ -88,6 +88,15 @@ impl Entity {
                 #krate::query::Query::<Self>::new()
             }
 
+            /// A query for the rows that SQL of the application selects, with `{}` where each argument stands.
+            #[must_use]
+            #visibility fn from_sql(
+                sql: &'static str,
+                args: impl #krate::query::Arguments<Self>,
+            ) -> #krate::query::Query<Self> {
+                #krate::query::Query::<Self>::from_sql(sql, args)
+            }
+
             #[doc = #find_doc]
             ///
             /// # Errors
