@@ -1,6 +1,37 @@
 //! A value of any class as a column value: for tables of other programs, whose columns may hold a mixture.
 
-use crate::value::{ColumnType, Scalar, Storage, Value, ValueError, ValueRef, text::check_text};
+use std::hash::{Hash, Hasher};
+
+use crate::value::{
+    ColumnType, KeyColumn, KeyOrigin, Scalar, Storage, Value, ValueError, ValueRef,
+    text::check_text,
+};
+
+/// A `Real` is never NaN, so that every value equals itself.
+impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Null => {}
+            Self::Integer(value) => value.hash(state),
+            // The two zeros are equal.
+            Self::Real(value) => (value + 0.0).to_bits().hash(state),
+            Self::Text(value) => value.hash(state),
+            Self::Blob(value) => value.hash(state),
+        }
+    }
+}
+
+/// For tables of other programs, whose keys may be a mixture.
+impl KeyColumn for Value {
+    const ORIGIN: KeyOrigin = KeyOrigin::Application;
+
+    fn is_unset(&self) -> bool {
+        false
+    }
+}
 
 impl Scalar for Value {}
 
