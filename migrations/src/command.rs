@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 /// Tools for SQLite databases and the applications of anabranch that use them.
 #[derive(Debug, Parser)]
-#[command(name = "anabranch", version, about)]
+#[command(name = "anabranch", version)]
 pub(crate) struct Command {
     #[command(subcommand)]
     what: What,

@@ -45,8 +45,6 @@ pub(crate) struct NamedReference {
     pub(crate) on_struct: bool,
     /// The name of the relation, if the derive does not find it by itself.
     pub(crate) relation: Option<String>,
-    /// The name of the relation, if it has one.
-    pub(crate) name: Option<String>,
 }
 
 /// Names everything but the relations.
@@ -80,7 +78,6 @@ fn named(references: Vec<Reference>) -> Vec<NamedReference> {
             reference,
             on_struct: !is_first,
             relation: None,
-            name: None,
         }
     });
     named.collect()

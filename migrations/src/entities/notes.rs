@@ -23,11 +23,16 @@ impl Notes {
 pub(crate) fn shown(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for letter in name.chars() {
-        if letter.is_control() {
+        if is_hidden(letter) {
             shown.extend(letter.escape_default());
         } else {
             shown.push(letter);
         }
     }
     shown
+}
+
+/// Whether a character would not be seen, or would turn around what is: rustc refuses the latter in source.
+pub(crate) fn is_hidden(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

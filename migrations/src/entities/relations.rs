@@ -38,7 +38,6 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
         if let Some(base) = implied
             && entity.taken.take(base)
         {
-            entity.references[index].name = Some(base.to_owned());
             continue;
         }
         // The derive refuses a field whose relation would have the name of another column.
@@ -50,23 +49,23 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
             .count();
         let other = &names[target];
         let base = implied.unwrap_or(&field);
-        let mut candidates = vec![format!("{base}_{other}")];
+        let mut candidates = vec![if base == other {
+            format!("{other}_row")
+        } else {
+            format!("{base}_{other}")
+        }];
         if same == 1 && target != at {
             candidates.insert(0, other.clone());
         }
         let name = first_free(entity, &candidates);
-        let named = &mut entity.references[index];
-        named.relation = Some(name.clone());
-        named.name = Some(name);
+        entity.references[index].relation = Some(name);
     }
 }
 
 /// The side of the parent: `has_many`, or `has_one` where no two children have the same.
 fn add_children(entities: &mut [Entity], child: usize, names: &[String]) {
-    let found: Vec<_> = (entities[child].field_references())
-        .map(|(column, named)| (column, named.reference.target, named.name.clone()))
-        .collect();
-    for (column, parent, name) in &found {
+    let found = bases(&entities[child]);
+    for (column, parent, base) in &found {
         let is_one = entities[child].draft.is_unique(*column);
         let same = found.iter().filter(|(_, other, _)| other == parent).count();
         let children = if is_one {
@@ -74,14 +73,13 @@ fn add_children(entities: &mut [Entity], child: usize, names: &[String]) {
         } else {
             plural(&names[child])
         };
-        let by_name = (name.iter()).map(|name| format!("{name}_{children}"));
-        let candidates: Vec<_> = if *parent == child && name.as_deref() == Some("parent") && !is_one
-        {
+        let by_base = format!("{base}_{children}");
+        let candidates = if *parent == child && base == "parent" && !is_one {
             vec!["children".to_owned()]
         } else if *parent == child || same > 1 {
-            by_name.collect()
+            vec![by_base]
         } else {
-            std::iter::once(children.clone()).chain(by_name).collect()
+            vec![children, by_base]
         };
         let by = if same > 1 {
             format!(", by = {}", entities[child].written_fields(&[*column]))
@@ -98,9 +96,7 @@ fn add_children(entities: &mut [Entity], child: usize, names: &[String]) {
 
 /// Both sides of many to many: a link is an entity whose key is two references.
 fn add_links(entities: &mut [Entity], link: usize, names: &[String]) {
-    let references: Vec<_> = (entities[link].field_references())
-        .map(|(column, named)| (column, named.reference.target, named.name.clone()))
-        .collect();
+    let references = bases(&entities[link]);
     let sides: Vec<_> = (entities[link].draft.key.iter())
         .filter_map(|key| references.iter().find(|(column, ..)| column == key))
         .collect();
@@ -112,17 +108,14 @@ fn add_links(entities: &mut [Entity], link: usize, names: &[String]) {
             .filter(|(_, to, _)| *to == target)
             .count()
     };
-    for ((from, here, _), (to, there, name)) in [(one, other), (other, one)] {
+    for ((from, here, _), (to, there, base)) in [(one, other), (other, one)] {
         let many = plural(&names[*there]);
-        let by_name = name.as_deref().map(plural);
+        let by_base = plural(base);
         let through = format!("{many}_through_{}", names[link]);
-        let candidates: Vec<_> = if here == there {
-            by_name.into_iter().chain([through]).collect()
+        let candidates = if here == there {
+            vec![by_base, through]
         } else {
-            std::iter::once(many)
-                .chain(by_name)
-                .chain([through])
-                .collect()
+            vec![many, by_base, through]
         };
         let mut more = String::new();
         if count(*here) > 1 {
@@ -140,6 +133,18 @@ fn add_links(entities: &mut [Entity], link: usize, names: &[String]) {
         );
         entities[*here].relations.push(relation);
     }
+}
+
+/// The references that stand on fields: the column, the position of the other entity, and what the field is called
+/// without `_id`.
+fn bases(entity: &Entity) -> Vec<(usize, usize, String)> {
+    let references = entity.field_references();
+    let found = references.filter_map(|(column, named)| {
+        let name = &entity.field(column)?.name;
+        let base = name.strip_suffix("_id").unwrap_or(name);
+        Some((column, named.reference.target, base.to_owned()))
+    });
+    found.collect()
 }
 
 /// The first of the names that is free, or the last with a number.

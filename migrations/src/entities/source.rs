@@ -28,6 +28,12 @@ pub(crate) fn page(entities: &[Entity], indexes: &[Indexes], command: &str) -> S
         "//!",
         &format!("Made by `{}`.", shown(command)),
     );
+    // clippy takes a column that is in two indexes for a mistake.
+    if indexes.iter().any(|indexes| indexes.of_struct.len() > 1) {
+        source.push_str(
+            "#![allow(clippy::duplicated_attributes, reason = \"a column of two indexes\")]\n",
+        );
+    }
     source.push_str(&imports(entities));
     for (entity, indexes) in entities.iter().zip(indexes) {
         for field in &entity.fields {

@@ -1,5 +1,7 @@
 //! Pieces of Rust source, laid out as rustfmt does.
 
+use crate::entities::notes::is_hidden;
+
 /// The width of a line.
 const WIDTH: usize = 100;
 
@@ -15,11 +17,7 @@ pub(crate) fn literal(text: &str) -> String {
             '"' | '\\' => literal.extend(['\\', letter]),
             '\n' => literal.push_str("\\n"),
             '\t' => literal.push_str("\\t"),
-            // rustc refuses text that is shown in another order than it is read.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                literal.extend(letter.escape_unicode());
-            }
-            letter if letter.is_control() => literal.extend(letter.escape_unicode()),
+            letter if is_hidden(letter) => literal.extend(letter.escape_unicode()),
             letter => literal.push(letter),
         }
     }

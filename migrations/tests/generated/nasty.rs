@@ -3,6 +3,7 @@
 //! `hens`, `eggs`, `profiles`, `options` and `Option`.
 //!
 //! Made by `anabranch entities --from nasty.db --no-relations --rowid-keys`.
+#![allow(clippy::duplicated_attributes, reason = "a column of two indexes")]
 
 use anabranch::{prelude::*, value::Value};
 use chrono::{DateTime, NaiveDate, Utc};
