@@ -290,6 +290,12 @@ fn note_columns(draft: &Draft, notes: &mut Notes) {
         match drafted.rust_type {
             None if column.name.trim().is_empty() => add("left out: its name is empty"),
             None => add("left out: it holds text that is not UTF-8, which no type reads"),
+            Some(RustType::Any)
+                if drafted.held.values
+                    && (drafted.held.fits(RustType::Bytes) || drafted.held.fits(RustType::F64)) =>
+            {
+                add("no type of a key keeps what it holds, so the field is a `Value`");
+            }
             Some(RustType::Any) if drafted.held.values => {
                 add("it holds values of several classes, so the field is a `Value`");
             }

@@ -78,8 +78,9 @@ pub(crate) enum Origin {
 pub(crate) struct IndexColumn {
     /// Its position in the table; `None` for an expression.
     pub(crate) column: Option<usize>,
-    /// Whether it is sorted and compared as the column by itself is.
-    pub(crate) plain: bool,
+    pub(crate) descending: bool,
+    /// Whether it is compared as the column by itself is.
+    pub(crate) own_collation: bool,
 }
 
 #[derive(Debug)]
@@ -299,7 +300,8 @@ fn index_columns(
         let own = own.unwrap_or("BINARY");
         Ok(IndexColumn {
             column,
-            plain: !descending && own.eq_ignore_ascii_case(&collate),
+            descending,
+            own_collation: own.eq_ignore_ascii_case(&collate),
         })
     })?;
     rows.collect()

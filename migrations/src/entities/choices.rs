@@ -64,11 +64,15 @@ impl Choices {
         }
     }
 
-    /// The enum that a column is by its CHECKs: one, and no other condition is needed.
+    /// The enum that a column is by its CHECKs: one, and no other condition is needed. A collation may take other texts
+    /// for the same as those in the list.
     pub(crate) fn of_column(column: &Column) -> Option<Self> {
         let [check] = &column.checks[..] else {
             return None;
         };
+        if (column.collate.as_ref()).is_some_and(|name| !name.eq_ignore_ascii_case("BINARY")) {
+            return None;
+        }
         Self::parse(check, &column.name).filter(|choices| {
             !choices.are_bool() && choices.suit(column.affinity) && choices.can_be_written()
         })

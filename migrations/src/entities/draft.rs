@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Result};
 
 use crate::entities::{
-    catalog::{Index, Table},
+    catalog::{Index, Origin, Table},
     choices::Choices,
     notes::Notes,
     values::{Held, RustType, held, rust_type},
@@ -210,11 +210,14 @@ impl Draft {
 }
 
 impl Index {
-    /// The columns, if it is on columns alone that it sorts as they are.
+    /// The columns, if they say all: it compares them as they are, and its order is of no use to anybody who does not
+    /// ask for it.
     pub(crate) fn plain(&self) -> Option<Vec<usize>> {
-        let columns = self.columns.iter();
-        columns
-            .map(|column| column.column.filter(|_| column.plain))
-            .collect()
+        let is_asked_for = self.origin == Origin::CreateIndex;
+        let plain = self.columns.iter().map(|column| {
+            let says_all = column.own_collation && !(column.descending && is_asked_for);
+            column.column.filter(|_| says_all)
+        });
+        plain.collect()
     }
 }

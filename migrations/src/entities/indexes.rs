@@ -60,27 +60,20 @@ impl Indexes {
         if is_key {
             return;
         }
-        let why = if index.columns.iter().any(
-            |column| matches!(column.column, Some(column) if draft.columns[column].rust_type.is_none()),
-        ) {
-            Some("a column of it is")
+        let is_left_out = |column: usize| draft.columns[column].rust_type.is_none();
+        let mut positions = index.columns.iter().filter_map(|column| column.column);
+        let why = if positions.any(is_left_out) {
+            "a column of it is, too"
         } else if index.name.trim().is_empty() {
-            Some("its name is empty, and is")
+            "its name is empty"
+        } else if columns.is_none() && index.on.is_empty() {
+            "it is a UNIQUE by another collation than that of the column"
         } else {
-            None
+            ""
         };
-        if let Some(why) = why {
-            let note = format!(
-                "the index {} is left out: {why} left out",
-                shown(&index.name)
-            );
-            notes.add(
-                &draft.table.name,
-                &note.replace(
-                    "is left out: its name is empty, and is left out",
-                    "is left out: its name is empty",
-                ),
-            );
+        if !why.is_empty() {
+            let note = format!("the index {} is left out: {why}", shown(&index.name));
+            notes.add(&draft.table.name, &note);
             return;
         }
         match columns {

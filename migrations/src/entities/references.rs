@@ -54,6 +54,10 @@ pub(crate) fn resolve(
         });
         for reference in references {
             drop_what_cannot_happen(&drafts[at], reference, notes);
+            // It has the type of the key, so it is no enum.
+            for &column in &reference.columns {
+                drafts[at].columns[column].choices = None;
+            }
         }
     }
     resolved

@@ -5,12 +5,12 @@
     reason = "what does not work here must fail the test"
 )]
 
-#[allow(
-    unreachable_pub,
-    reason = "a page that an application would show to its other modules"
-)]
-#[path = "generated/nasty.rs"]
-mod nasty;
+/// Pages that an application would show to its other modules.
+#[allow(dead_code, unreachable_pub, reason = "not all is used here")]
+mod generated {
+    pub(crate) mod keys;
+    pub(crate) mod nasty;
+}
 
 use std::{
     fs,
@@ -28,6 +28,8 @@ use expect_test::{expect, expect_file};
 use rusqlite::{Connection, types};
 use tempfile::TempDir;
 
+use crate::generated::nasty;
+
 /// A database file with this schema, in a folder that goes away.
 fn database(name: &str, sql: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -40,7 +42,7 @@ fn database(name: &str, sql: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn generated(sql: &str, options: &Options) -> Generated {
+fn written(sql: &str, options: &Options) -> Generated {
     let (_folder, path) = database("app.db", sql);
     generate(&path, options).unwrap()
 }
@@ -159,12 +161,12 @@ async fn the_entities_read_the_rows_that_are_stored() {
         Lost Hen Egg Profile OptionRow OptionRow2
     );
     expect!["Customer 3, Select 2, Mixed 4, MixedKey 3, Order 3, Tag 2, OrderTag 2, StrictOne 2, NoKey 3, UniqueKey 2, NullKey 2, WideKey 0, Lost 1, Hen 1, Egg 2, Profile 1, OptionRow 1, OptionRow2 0"].assert_eq(&read.join(", "));
-    let written = include_str!("generated/nasty.rs")
+    let structs = include_str!("generated/nasty.rs")
         .matches("\npub struct ")
         .count();
     assert_eq!(
         read.len() + 1,
-        written,
+        structs,
         "all but Damaged, whose NUL is not written"
     );
     let damaged = nasty::Damaged::query().one(&db).await.unwrap();
@@ -284,17 +286,150 @@ fn relations_are_on_both_sides() {
 /// The page begins with a program: SQL in raw strings, and what is written for it.
 #[test]
 fn the_guide_shows_what_is_written() {
-    let page = include_str!("../../docs/guide/src/existing.md");
+    let page = include_str!("../../../docs/guide/src/existing.md");
     let between = |from: &str, to: &str| {
         let (_, after) = page.split_once(from).unwrap();
         after.split_once(to).unwrap().0.to_owned()
     };
     let table = between("r#\"", "\"#");
     let rows = between("let rows = \"", "\";");
-    let found = generated(&format!("{table}; {rows}"), &Options::new());
+    let found = written(&format!("{table}; {rows}"), &Options::new());
     assert_eq!(found.notes, [""; 0]);
-    let written = between("```rust\n", "\n#[tokio::main]");
-    assert_eq!(structs(&found), written);
+    let shown = between("```rust\n", "\n#[tokio::main]");
+    assert_eq!(structs(&found), shown);
+}
+
+#[test]
+fn keys_are_of_every_kind() {
+    let (_folder, path) = database("keys.db", include_str!("keys.sql"));
+    let found = generate(&path, &Options::new()).unwrap();
+    expect_file!["generated/keys.rs"].assert_eq(&found.source);
+    expect![[r#"
+        descending.id: a part of the key that the table allows to be NULL; a row with NULL in it could not be read
+        partial: it has no primary key (a rowid is none unless a column is declared INTEGER PRIMARY KEY); its unique b, c is the key instead
+        hashes.id: no type of a key keeps what it holds, so the field is a `Value`
+        points.x: no type of a key keeps what it holds, so the field is a `Value`
+        points.y: no type of a key keeps what it holds, so the field is a `Value`
+        folded: the index sqlite_autoindex_folded_1 is left out: it is a UNIQUE by another collation than that of the column
+        folded: the index  is left out: its name is empty"#]].assert_eq(&found.notes.join("\n"));
+}
+
+#[test]
+fn a_reference_has_the_type_of_the_key() {
+    let sql = "
+        CREATE TABLE states (name TEXT PRIMARY KEY NOT NULL);
+        CREATE TABLE flags (id BOOLEAN PRIMARY KEY NOT NULL);
+        INSERT INTO flags VALUES (0), (1);
+        CREATE TABLE shared (id NUMERIC PRIMARY KEY NOT NULL REFERENCES flags);
+        CREATE TABLE jobs (
+            id INTEGER PRIMARY KEY,
+            state TEXT REFERENCES states CHECK (state IN ('on', 'off')),
+            flag BOOLEAN REFERENCES shared,
+            number INTEGER REFERENCES states
+        )";
+    let found = written(sql, &Options::new().relations(false));
+    expect![[r#"
+        use anabranch::prelude::*;
+
+        /// A row of `states`.
+        #[derive(Debug, Clone, PartialEq, Entity)]
+        #[entity(table = "states", strict = false)]
+        pub struct State {
+            #[entity(id)]
+            pub name: String,
+        }
+
+        /// A row of `flags`.
+        #[derive(Debug, Clone, PartialEq, Entity)]
+        #[entity(table = "flags", strict = false)]
+        pub struct Flag {
+            #[entity(id)]
+            pub id: i64,
+        }
+
+        /// A row of `shared`.
+        #[derive(Debug, Clone, PartialEq, Entity)]
+        #[entity(strict = false)]
+        pub struct Shared {
+            #[entity(id, references = Flag)]
+            pub id: i64,
+        }
+
+        /// A row of `jobs`.
+        #[derive(Debug, Clone, PartialEq, Entity)]
+        #[entity(table = "jobs", strict = false)]
+        pub struct Job {
+            #[entity(id)]
+            pub id: i64,
+            #[entity(check = "state IN ('on', 'off')", references = State)]
+            pub state: Option<String>,
+            #[entity(references = Shared)]
+            pub flag: Option<i64>,
+            pub number: Option<i64>,
+        }
+    "#]]
+    .assert_eq(structs(&found));
+    expect!["jobs.number: the reference to states is left out: the columns of the two tables hold values of different types"].assert_eq(&found.notes.join("\n"));
+}
+
+#[test]
+fn a_list_is_an_enum_only_if_every_row_keeps_to_it() {
+    let sql = "
+        CREATE TABLE a (
+            id INTEGER PRIMARY KEY,
+            empty TEXT CHECK (empty IN ('x', 'y')),
+            broken TEXT CHECK (broken IN ('x', 'y')),
+            folded TEXT COLLATE NOCASE CHECK (folded IN ('x', 'y')),
+            digits NUMERIC CHECK (digits IN ('1', '2')),
+            blank TEXT CHECK (blank IN ('x', ' ')),
+            two TEXT CHECK (two IN ('x', 'y')) CHECK (two <> 'z'),
+            row_s TEXT,
+            CHECK (row_s = 'PG-13' OR row_s = 'R')
+        );
+        PRAGMA ignore_check_constraints = ON;
+        INSERT INTO a (id, broken) VALUES (1, 'z')";
+    let found = written(sql, &Options::new());
+    expect![[r#"
+        use anabranch::prelude::*;
+
+        /// What `empty` can be.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, EntityEnum)]
+        #[entity(check, rename_all = "snake_case")]
+        pub enum AEmpty {
+            X,
+            Y,
+        }
+
+        /// What `row_s` can be.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, EntityEnum)]
+        #[entity(check)]
+        pub enum ARowS {
+            #[entity(rename = "PG-13")]
+            Pg13,
+            R,
+        }
+
+        /// A row of `a`.
+        #[derive(Debug, Clone, PartialEq, Entity)]
+        #[entity(strict = false)]
+        pub struct A {
+            #[entity(id)]
+            pub id: i64,
+            pub empty: Option<AEmpty>,
+            #[entity(check = "broken IN ('x', 'y')")]
+            pub broken: Option<String>,
+            #[entity(collate = "NOCASE", check = "folded IN ('x', 'y')")]
+            pub folded: Option<String>,
+            #[entity(check = "digits IN ('1', '2')")]
+            pub digits: Option<f64>,
+            #[entity(check = "blank IN ('x', ' ')")]
+            pub blank: Option<String>,
+            #[entity(check = "(two IN ('x', 'y')) AND (two <> 'z')")]
+            pub two: Option<String>,
+            pub row_s: Option<ARowS>,
+        }
+    "#]]
+    .assert_eq(structs(&found));
 }
 
 #[test]
@@ -303,7 +438,7 @@ fn names_of_columns_in_another_case_are_one_rule() {
         CREATE TABLE Album (AlbumId INTEGER PRIMARY KEY, Title NVARCHAR(160) NOT NULL, ArtistId INTEGER, odd_one TEXT);
         CREATE TABLE camel (id INTEGER PRIMARY KEY, placedAt TEXT, itemName TEXT) STRICT;
         CREATE TABLE LOUD (ID INTEGER PRIMARY KEY, FIRST_NAME TEXT)";
-    let generated = generated(sql, &Options::new());
+    let generated = written(sql, &Options::new());
     expect![[r#"
         use anabranch::prelude::*;
 
@@ -347,7 +482,7 @@ fn only_the_tables_that_are_asked_for_are_written() {
         CREATE TABLE a (id INTEGER PRIMARY KEY);
         CREATE TABLE b (id INTEGER PRIMARY KEY, a_id INTEGER REFERENCES a, c_id INTEGER REFERENCES c);
         CREATE TABLE c (id INTEGER PRIMARY KEY)";
-    let found = generated(sql, &Options::new().tables(["B", "a"]));
+    let found = written(sql, &Options::new().tables(["B", "a"]));
     expect![[r#"
         //! Entities of the tables `a` and `b`.
         //!
@@ -390,7 +525,7 @@ fn only_the_tables_that_are_asked_for_are_written() {
 
 #[test]
 fn a_database_without_tables_is_a_page_without_entities() {
-    let found = generated("CREATE VIEW v AS SELECT 1", &Options::new());
+    let found = written("CREATE VIEW v AS SELECT 1", &Options::new());
     expect![[r#"
         //! No entities: no table could be one.
         //!
