@@ -82,13 +82,12 @@ impl Draft {
             && (!self.table.columns[column].not_null || self.columns[column].held.nulls)
     }
 
-    /// Whether no two rows are equal in this column alone.
-    pub(crate) fn is_unique(&self, column: usize) -> bool {
-        let mut indexes = self.table.indexes.iter();
-        self.key == [column]
-            || indexes.any(|index| {
-                index.unique && index.filter.is_none() && index.plain() == Some(vec![column])
-            })
+    /// Whether no two rows are equal in these columns.
+    pub(crate) fn is_unique(&self, columns: &[usize]) -> bool {
+        let holds = |key: &[usize]| key.iter().all(|column| columns.contains(column));
+        let indexes = self.table.indexes.iter();
+        let mut unique = indexes.filter(|index| index.unique && index.filter.is_none());
+        holds(&self.key) || unique.any(|index| index.plain().is_some_and(|key| holds(&key)))
     }
 
     /// Gives a column another type, if it keeps what is stored and will be.

@@ -1,8 +1,9 @@
 //! The names of relations, on both of their sides.
 
 use crate::entities::{
-    model::Entity,
+    model::{Entity, Field},
     names::{plural, snake_case, written},
+    references::Reference,
 };
 
 /// Names every relation; those of the other side only if they are `wanted`.
@@ -29,7 +30,8 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
     for index in 0..entity.references.len() {
         let named = &entity.references[index];
         let target = named.reference.target;
-        let Some(field) = entity.field(named.reference.columns[0]) else {
+        let first = || entity.field(named.reference.columns[0]);
+        let Some(field) = distinct_field(entity, &named.reference).or_else(first) else {
             continue;
         };
         let field = field.name.clone();
@@ -49,8 +51,9 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
             .count();
         let other = &names[target];
         let base = implied.unwrap_or(&field);
-        let mut candidates = vec![if base == other {
-            format!("{other}_row")
+        let says_other = base == other || base.ends_with(&format!("_{other}"));
+        let mut candidates = vec![if says_other {
+            format!("{base}_row")
         } else {
             format!("{base}_{other}")
         }];
@@ -64,87 +67,124 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
 
 /// The side of the parent: `has_many`, or `has_one` where no two children have the same.
 fn add_children(entities: &mut [Entity], child: usize, names: &[String]) {
-    let found = bases(&entities[child]);
-    for (column, parent, base) in &found {
-        let is_one = entities[child].draft.is_unique(*column);
-        let same = found.iter().filter(|(_, other, _)| other == parent).count();
+    for arrow in arrows(&entities[child]) {
+        let parent = arrow.target;
+        let is_one = entities[child].draft.is_unique(&arrow.columns);
         let children = if is_one {
             names[child].clone()
         } else {
             plural(&names[child])
         };
-        let by_base = format!("{base}_{children}");
-        let candidates = if *parent == child && base == "parent" && !is_one {
+        let by_base = format!("{}_{children}", arrow.base);
+        let candidates = if parent == child && arrow.base == "parent" && !is_one {
             vec!["children".to_owned()]
-        } else if *parent == child || same > 1 {
+        } else if parent == child || !arrow.is_only {
             vec![by_base]
         } else {
             vec![children, by_base]
         };
-        let by = if same > 1 {
-            format!(", by = {}", entities[child].written_fields(&[*column]))
-        } else {
-            String::new()
-        };
         let kind = if is_one { "has_one" } else { "has_many" };
+        let by = arrow.named("by");
         let entity = entities[child].name.clone();
-        let relation = first_free(&mut entities[*parent], &candidates);
+        let relation = first_free(&mut entities[parent], &candidates);
         let relation = format!("{kind}({}: {entity}{by})", written(&relation));
-        entities[*parent].relations.push(relation);
+        entities[parent].relations.push(relation);
     }
 }
 
 /// Both sides of many to many: a link is an entity whose key is two references.
 fn add_links(entities: &mut [Entity], link: usize, names: &[String]) {
-    let references = bases(&entities[link]);
-    let sides: Vec<_> = (entities[link].draft.key.iter())
-        .filter_map(|key| references.iter().find(|(column, ..)| column == key))
-        .collect();
-    let ([one, other], 2) = (&sides[..], entities[link].draft.key.len()) else {
+    let arrows = arrows(&entities[link]);
+    let Some((one, other)) = sides(&entities[link].draft.key, &arrows) else {
         return;
     };
-    let count = |target: usize| {
-        (references.iter())
-            .filter(|(_, to, _)| *to == target)
-            .count()
-    };
-    for ((from, here, _), (to, there, base)) in [(one, other), (other, one)] {
-        let many = plural(&names[*there]);
-        let by_base = plural(base);
+    for (from, to) in [(one, other), (other, one)] {
+        let (here, there) = (from.target, to.target);
+        let many = plural(&names[there]);
+        let by_base = plural(&to.base);
         let through = format!("{many}_through_{}", names[link]);
         let candidates = if here == there {
             vec![by_base, through]
         } else {
             vec![many, by_base, through]
         };
-        let mut more = String::new();
-        if count(*here) > 1 {
-            more += &format!(", by = {}", entities[link].written_fields(&[*from]));
-        }
-        if count(*there) > 1 {
-            more += &format!(", to = {}", entities[link].written_fields(&[*to]));
-        }
+        let (by, to) = (from.named("by"), to.named("to"));
         let through = entities[link].name.clone();
-        let there = entities[*there].name.clone();
-        let relation = first_free(&mut entities[*here], &candidates);
+        let there = entities[there].name.clone();
+        let relation = first_free(&mut entities[here], &candidates);
         let relation = format!(
-            "has_many({}: {there}, through = {through}{more})",
+            "has_many({}: {there}, through = {through}{by}{to})",
             written(&relation)
         );
-        entities[*here].relations.push(relation);
+        entities[here].relations.push(relation);
     }
 }
 
-/// The references that stand on fields: the column, the position of the other entity, and what the field is called
-/// without `_id`.
-fn bases(entity: &Entity) -> Vec<(usize, usize, String)> {
-    let references = entity.field_references();
-    let found = references.filter_map(|(column, named)| {
-        let name = &entity.field(column)?.name;
-        let base = name.strip_suffix("_id").unwrap_or(name);
-        Some((column, named.reference.target, base.to_owned()))
+/// The two references of which a key consists, if it is two and there is no doubt about which.
+fn sides<'a>(key: &[usize], arrows: &'a [Arrow]) -> Option<(&'a Arrow, &'a Arrow)> {
+    let mut pairs = (arrows.iter().enumerate()).flat_map(|(at, one)| {
+        let others = arrows[at + 1..].iter();
+        others.map(move |other| (one, other))
     });
-    found.collect()
+    let is_key = |(one, other): &(&Arrow, &Arrow)| {
+        one.columns.len() + other.columns.len() == key.len()
+            && (key.iter())
+                .all(|column| one.columns.contains(column) != other.columns.contains(column))
+    };
+    let pair = pairs.find(is_key);
+    pair.filter(|_| !pairs.any(|pair| is_key(&pair)))
+}
+
+/// A reference, as the other side sees it.
+struct Arrow {
+    target: usize,
+    columns: Vec<usize>,
+    /// What its field is called, without `_id`.
+    base: String,
+    /// Whether there is no other to the same entity.
+    is_only: bool,
+    /// A field, as it is written, that is in no other to the same entity.
+    field: String,
+}
+
+impl Arrow {
+    /// `, by = field`, if there is more than one to choose from.
+    fn named(&self, by: &str) -> String {
+        if self.is_only {
+            String::new()
+        } else {
+            format!(", {by} = {}", self.field)
+        }
+    }
+}
+
+/// The references that can be told from others to the same entity.
+fn arrows(entity: &Entity) -> Vec<Arrow> {
+    let references = || entity.references.iter().map(|named| &named.reference);
+    let arrows = references().filter_map(|reference| {
+        let field = &distinct_field(entity, reference)?.name;
+        let mut same = references().filter(|other| other.target == reference.target);
+        Some(Arrow {
+            target: reference.target,
+            columns: reference.columns.clone(),
+            base: field.strip_suffix("_id").unwrap_or(field).to_owned(),
+            is_only: same.nth(1).is_none(),
+            field: written(field),
+        })
+    });
+    arrows.collect()
+}
+
+/// Of the fields that refer the first that is in no other reference to the same entity.
+fn distinct_field<'a>(entity: &'a Entity, reference: &Reference) -> Option<&'a Field> {
+    let is_distinct = |column: &&usize| {
+        let references = entity.references.iter().map(|named| &named.reference);
+        let mut same = references
+            .filter(|other| other.target == reference.target && other.columns.contains(column));
+        same.nth(1).is_none()
+    };
+    let mut columns = reference.columns.iter();
+    entity.field(*columns.find(is_distinct)?)
 }
 
 /// The first of the names that is free, or the last with a number.

@@ -21,3 +21,16 @@ CREATE TABLE meetings (
     id INTEGER PRIMARY KEY, building TEXT, room INTEGER, person_id INTEGER REFERENCES people REFERENCES profiles (person_id),
     FOREIGN KEY (building, room) REFERENCES rooms
 );
+CREATE TABLE doors (
+    building TEXT NOT NULL, from_room INTEGER NOT NULL, to_room INTEGER NOT NULL,
+    PRIMARY KEY (building, from_room, to_room),
+    FOREIGN KEY (building, from_room) REFERENCES rooms, FOREIGN KEY (building, to_room) REFERENCES rooms (building, number)
+);
+CREATE TABLE keys (
+    building TEXT NOT NULL, room INTEGER NOT NULL, person_id INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
+    PRIMARY KEY (person_id, room, building), FOREIGN KEY (building, room) REFERENCES rooms
+);
+CREATE TABLE boards (
+    building TEXT NOT NULL, room INTEGER NOT NULL, colour TEXT,
+    PRIMARY KEY (building, room), FOREIGN KEY (room, building) REFERENCES rooms (number, building)
+);

@@ -1,5 +1,5 @@
 //! Entities of the tables `teams`, `matches`, `people`, `profiles`, `passports`, `friendships`,
-//! `categories`, `posts`, `tags`, `post_tags`, `rooms` and `meetings`.
+//! `categories`, `posts`, `tags`, `post_tags`, `rooms`, `meetings`, `doors`, `keys` and `boards`.
 //!
 //! Made by `anabranch entities --from relations.db`.
 
@@ -43,8 +43,10 @@ pub struct Match {
 #[entity(has_many(friend_friendships: Friendship, by = friend_id))]
 #[entity(has_many(posts: Post))]
 #[entity(has_many(meetings: Meeting))]
+#[entity(has_many(keys: Key))]
 #[entity(has_many(friends: Person, through = Friendship, by = person_id, to = friend_id))]
 #[entity(has_many(people: Person, through = Friendship, by = friend_id, to = person_id))]
+#[entity(has_many(rooms: Room, through = Key))]
 pub struct Person {
     #[entity(id)]
     pub id: i64,
@@ -57,6 +59,7 @@ pub struct Person {
 /// A row of `profiles`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "profiles", strict = false)]
+#[entity(has_many(meetings: Meeting))]
 pub struct Profile {
     #[entity(id, references = Person, on_delete = Cascade)]
     pub person_id: i64,
@@ -134,6 +137,12 @@ pub struct PostTag {
 /// A row of `rooms`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "rooms", strict = false, without_rowid)]
+#[entity(has_many(meetings: Meeting))]
+#[entity(has_many(from_room_doors: Door, by = from_room))]
+#[entity(has_many(to_room_doors: Door, by = to_room))]
+#[entity(has_many(keys: Key))]
+#[entity(has_one(board: Board))]
+#[entity(has_many(people: Person, through = Key))]
 pub struct Room {
     #[entity(id)]
     pub building: String,
@@ -153,4 +162,47 @@ pub struct Meeting {
     pub room: Option<i64>,
     #[entity(references = Person)]
     pub person_id: Option<i64>,
+}
+
+/// A row of `doors`.
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "doors", strict = false)]
+#[entity(foreign_key(
+    columns(building, from_room),
+    references = Room,
+    relation = from_room_row
+))]
+#[entity(foreign_key(columns(building, to_room), references = Room, relation = to_room_row))]
+pub struct Door {
+    #[entity(id)]
+    pub building: String,
+    #[entity(id)]
+    pub from_room: i64,
+    #[entity(id)]
+    pub to_room: i64,
+}
+
+/// A row of `keys`.
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "keys", strict = false)]
+#[entity(foreign_key(columns(building, room), references = Room, relation = building_room))]
+pub struct Key {
+    #[entity(id, references = Person, on_delete = Cascade)]
+    pub person_id: i64,
+    #[entity(id)]
+    pub room: i64,
+    #[entity(id)]
+    pub building: String,
+}
+
+/// A row of `boards`.
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "boards", strict = false)]
+#[entity(foreign_key(columns(building, room), references = Room, relation = building_room))]
+pub struct Board {
+    #[entity(id)]
+    pub building: String,
+    #[entity(id)]
+    pub room: i64,
+    pub colour: Option<String>,
 }
