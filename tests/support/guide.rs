@@ -15,6 +15,12 @@ pub struct Values;
 #[doc = include_str!("../../docs/guide/src/keys.md")]
 pub struct Keys;
 
+#[doc = include_str!("../../docs/guide/src/queries.md")]
+pub struct Queries;
+
+#[doc = include_str!("../../docs/guide/src/relations.md")]
+pub struct Relations;
+
 #[doc = include_str!("../../docs/guide/src/contexts.md")]
 pub struct Contexts;
 
