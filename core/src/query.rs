@@ -68,7 +68,7 @@ pub use self::{
     part::{Computed, Expr, Part},
     raw::{FromRow, RawQuery, raw},
     relation::{Narrowed, Reached, Related, Relation, Through},
-    selection::{Projection, Selection, Whole, With, made},
+    selection::{Projection, Selection, Whole, With, made, projected},
     subquery::exists,
     text::Text,
     upsert::{Upsert, Upserted, upsert},
@@ -174,6 +174,38 @@ impl<E: Entity> Query<E> {
 }
 
 /// # Building it
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Note::live), filter(short = Note::short))]
+/// # struct Note { #[entity(id)] id: i64, text: String, deleted: bool }
+/// # impl Note {
+/// #     fn live() -> Condition<Self> { Self::DELETED.eq(false) }
+/// #     fn short() -> Condition<Self> { Self::TEXT.char_length().lt(9) }
+/// # }
+/// #[derive(Debug, PartialEq, Projection)]
+/// #[projection(entity = Note)]
+/// struct View {
+///     text: String,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Note>().await?;
+/// # let mut ctx = db.context();
+/// # for (text, deleted) in [("a", false), ("b", false), ("b", true), ("a long note", false)] {
+/// #     ctx.add(Note { id: 0, text: text.into(), deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// let notes = || Note::query().order_by(Note::ID.asc());
+/// assert_eq!(notes().offset(1).limit(5).project::<View>().all(&db).await?, [View { text: "b".into() }]);
+/// assert_eq!(notes().without_filter("live").all(&db).await?.len(), 3);
+/// let texts = notes().without_filters().select(Note::TEXT).distinct().all(&db).await?;
+/// assert_eq!(texts.len(), 3);
+/// # Ok(()) }
+/// ```
 impl<E: Entity, S> Query<E, S> {
     /// Only the rows that fulfil this condition too.
     pub fn filter(mut self, condition: Condition<E>) -> Self {

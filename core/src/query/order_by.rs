@@ -12,6 +12,23 @@ use crate::{
 ///
 /// It is an iterator's worth of itself, so that [`Query::order_by`](crate::query::Query::order_by) takes one,
 /// an array, a list, or an `Option`.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::OrderBy;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// /// What a user chose.
+/// fn order(by: &str, descending: bool) -> OrderBy<Item> {
+///     match (by, descending) {
+///         ("price", false) => Item::PRICE.asc(),
+///         ("price", true) => Item::PRICE.desc(),
+///         _ => Item::NAME.asc(),
+///     }
+/// }
+/// let items = Item::query().order_by([order("price", true), order("name", false)]);
+/// ```
 #[must_use = "an order does nothing until a query sorts by it"]
 pub struct OrderBy<E> {
     term: Result<OrderTerm, Invalid>,

@@ -48,6 +48,29 @@ pub fn raw<T: FromRow>(sql: &'static str, args: impl Arguments<()>) -> RawQuery<
 }
 
 /// What a row of a [`RawQuery`] becomes: a value, or a tuple of up to twelve.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{FromRow, RawQuery, raw};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// fn report<T: FromRow>() -> RawQuery<T> {
+///     raw("SELECT count(*), max(discount) FROM item", ())
+/// }
+/// assert_eq!(report::<(i64, Option<i64>)>().one(&db).await?, (3, Some(7)));
+/// assert_eq!(report::<i64>().first(&db).await?, Some(3)); // the first column alone
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a row cannot be read as `{Self}`",
     label = "neither a value nor a tuple of values",
@@ -157,6 +180,27 @@ impl<T: FromRow> RawQuery<T> {
     }
 
     /// Reads the rows as they are asked for. What is wrong with the statement is the stream's only item.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::raw;
+    /// use futures_util::TryStreamExt as _;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let mut names = raw::<String>("SELECT name FROM item ORDER BY price", ()).stream(&db);
+    /// assert_eq!(names.try_next().await?.as_deref(), Some("tea"));
+    /// # Ok(()) }
+    /// ```
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, T> {
         match self.into_read() {
             Ok(read) => executor.stream(read),

@@ -39,6 +39,24 @@ impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
     }
 
     /// None of the values that another query selects; also where this is NULL, unlike with SQL's `NOT IN`.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let discounts = Item::query().select(Item::DISCOUNT); // one of them is NULL
+    /// assert_eq!(Item::query().filter(Item::PRICE.not_in_query(discounts)).count(&db).await?, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn not_in_query<F: Entity, S>(self, query: Query<F, S>) -> Condition<E>
     where
         S: Selection<F>,
@@ -49,6 +67,26 @@ impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
 }
 
 /// Another query finds a row.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::exists;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let if_any_is_dear = exists(Item::query().filter(Item::PRICE.gt(100)));
+/// assert_eq!(Item::query().filter(if_any_is_dear).count(&db).await?, 0);
+/// # Ok(()) }
+/// ```
 pub fn exists<E: Entity, F: Entity, S: Selection<F>>(query: Query<F, S>) -> Condition<E> {
     let select = query.into_inner_select();
     Condition::shaped(
