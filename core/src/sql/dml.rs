@@ -77,7 +77,9 @@ pub(crate) fn update_where_different(
         text.push_str(" AND (");
         for (index, column) in set.iter().enumerate() {
             let or = if index == 0 { "" } else { " OR " };
-            write!(text, "{or}{} IS NOT ?{}", Identifier(column), index + 1)?;
+            // To a collating sequence of the column texts could be equal that are not the same.
+            let column = Identifier(column);
+            write!(text, "{or}{column} COLLATE BINARY IS NOT ?{}", index + 1)?;
         }
         write!(text, ") RETURNING {returning}")
     })
