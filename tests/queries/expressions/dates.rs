@@ -1,6 +1,5 @@
 //! Parts of dates, of the types of all crates.
 
-use anabranch::prelude::*;
 use chrono::{Datelike as _, Timelike as _};
 
 use crate::expressions::thing::{Thing, thing, things};
@@ -57,7 +56,7 @@ async fn parts_of_dates_are_those_that_the_crates_tell() {
             thing.day,
         );
         assert_eq!(day, expected);
-        let stamp = thing.stamp.to_zoned(jiff::tz::TimeZone::UTC);
+        let stamp = jiff::tz::Offset::UTC.to_datetime(thing.stamp);
         assert_eq!(other.0, i64::from(stamp.year()));
         assert_eq!(other.1, i64::from(stamp.weekday().to_sunday_zero_offset()));
         assert_eq!(other.2.to_string(), stamp.date().to_string());

@@ -5,18 +5,18 @@ use std::fmt::Debug;
 use anabranch::{
     prelude::*,
     query::{Compound, Query, RawQuery, Selection},
+    sql::Executor,
 };
 use anabranch_tests::outsider;
 
 /// What a query answered: its rows, or the kind of its error.
-pub type Told<T> = std::result::Result<Vec<T>, ErrorKind>;
+pub(in crate::expressions) type Told<T> = Result<Vec<T>, ErrorKind>;
 
 /// Something that reads rows.
-pub trait Reading: Clone + Debug {
+pub(in crate::expressions) trait Reading: Clone + Debug {
     type Row: Debug + PartialEq;
 
-    async fn rows<'c>(self, at: impl anabranch::sql::Executor<'c>)
-    -> Result<Vec<Self::Row>, Error>;
+    async fn rows<'c>(self, at: impl Executor<'c>) -> Result<Vec<Self::Row>, Error>;
 }
 
 impl<E: Entity, S: Selection<E>> Reading for Query<E, S>
@@ -25,10 +25,7 @@ where
 {
     type Row = S::Output;
 
-    async fn rows<'c>(
-        self,
-        at: impl anabranch::sql::Executor<'c>,
-    ) -> Result<Vec<Self::Row>, Error> {
+    async fn rows<'c>(self, at: impl Executor<'c>) -> Result<Vec<Self::Row>, Error> {
         self.all(at).await
     }
 }
@@ -39,10 +36,7 @@ where
 {
     type Row = S::Output;
 
-    async fn rows<'c>(
-        self,
-        at: impl anabranch::sql::Executor<'c>,
-    ) -> Result<Vec<Self::Row>, Error> {
+    async fn rows<'c>(self, at: impl Executor<'c>) -> Result<Vec<Self::Row>, Error> {
         self.all(at).await
     }
 }
@@ -50,16 +44,16 @@ where
 impl<T: anabranch::query::FromRow + Debug + PartialEq> Reading for RawQuery<T> {
     type Row = T;
 
-    async fn rows<'c>(
-        self,
-        at: impl anabranch::sql::Executor<'c>,
-    ) -> Result<Vec<Self::Row>, Error> {
+    async fn rows<'c>(self, at: impl Executor<'c>) -> Result<Vec<Self::Row>, Error> {
         self.all(at).await
     }
 }
 
 /// What a query answers, the same in every place.
-pub async fn everywhere<R: Reading>(db: &Database, reading: &R) -> Told<R::Row> {
+pub(in crate::expressions) async fn everywhere<R: Reading>(
+    db: &Database,
+    reading: &R,
+) -> Told<R::Row> {
     let kind = |error: Error| error.kind();
     let plain = reading.clone().rows(db).await;
     if let Err(error) = &plain {
@@ -88,10 +82,10 @@ pub async fn everywhere<R: Reading>(db: &Database, reading: &R) -> Told<R::Row> 
 }
 
 /// That a query answers what SQL written by hand does, in every place.
-pub async fn same<R>(db: &Database, reading: R, sql: &str)
+pub(in crate::expressions) async fn same<R>(db: &Database, reading: R, sql: &str)
 where
     R: Reading,
-    R::Row: for<'a, 'b> TryFrom<&'a rusqlite::Row<'b>, Error = rusqlite::Error>,
+    R::Row: for<'a> TryFrom<&'a rusqlite::Row<'a>, Error = rusqlite::Error>,
 {
     let expected: Vec<R::Row> = by_hand(db, sql);
     assert!(!expected.is_empty(), "nothing to compare: {sql}");
@@ -100,9 +94,9 @@ where
 }
 
 /// What SQL written by hand answers.
-pub fn by_hand<T>(db: &Database, sql: &str) -> Vec<T>
+pub(in crate::expressions) fn by_hand<T>(db: &Database, sql: &str) -> Vec<T>
 where
-    T: for<'a, 'b> TryFrom<&'a rusqlite::Row<'b>, Error = rusqlite::Error>,
+    T: for<'a> TryFrom<&'a rusqlite::Row<'a>, Error = rusqlite::Error>,
 {
     let connection = outsider(db.path());
     let mut statement = connection.prepare(sql).unwrap();

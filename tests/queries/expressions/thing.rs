@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use serde_json::json;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
-pub struct Thing {
+pub(in crate::expressions) struct Thing {
     #[entity(id)]
     pub id: i64,
     pub whole: i64,
@@ -34,7 +34,7 @@ pub struct Thing {
     pub extra: serde_json::Value,
 }
 
-pub fn thing(number: i64) -> Thing {
+pub(in crate::expressions) fn thing(number: i64) -> Thing {
     let odd = number % 2 == 1;
     let names = ["tea", "Äpfel", "", "  spaced ", "100%_\\", "straße"];
     Thing {
@@ -79,7 +79,7 @@ pub fn thing(number: i64) -> Thing {
 }
 
 /// The rows 1 to 12.
-pub async fn things() -> Database {
+pub(in crate::expressions) async fn things() -> Database {
     let db = Database::temporary().await.unwrap();
     db.create_tables::<Thing>().await.unwrap();
     let mut ctx = db.context();

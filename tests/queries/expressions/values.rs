@@ -75,7 +75,7 @@ async fn what_is_null_is_replaced_and_conditions_are_values() {
         Thing::MAYBE.lt(1).not().as_bool() => "NOT coalesce(maybe < 1, 0)";
         Thing::MAYBE.gt(0).or(Thing::FLAG.is_true()).as_bool() => "coalesce(maybe > 0, 0) OR flag";
         Thing::MAYBE_FLAG.eq(true).as_bool() => "coalesce(maybe_flag, 0)";
-        Thing::EXTRA.path::<i64>("$.n") + 1 => "json_extract(extra, '$.n') + 1";
+        Thing::EXTRA.path::<f64>("$.n") + 1.0 => "json_extract(extra, '$.n') + 1.0";
     }
     let chosen = Thing::query()
         .filter(class().eq("less"))
@@ -173,7 +173,7 @@ async fn what_does_not_fit_its_type_is_an_error_and_not_another_value() {
     };
     assert_eq!(kind(Thing::WHOLE + i64::MAX).await, Err(ErrorKind::Decode));
     assert_eq!(kind(Thing::ID * i64::MAX).await, Err(ErrorKind::Decode));
-    let small = Thing::query().select(Thing::SMALL - 120);
+    let small = Thing::query().select(Thing::SMALL + 120);
     assert_eq!(everywhere(&db, &small).await, Err(ErrorKind::Decode));
     let sum = Thing::query().select((Thing::ID * 0 + i64::MAX).sum());
     let told = everywhere(&db, &sum).await;
