@@ -2,7 +2,10 @@
 
 use crate::{
     entity::{Column, Entity},
-    query::{Condition, Expr, Nullable, Number, OrderBy, Part, Summed, Text, part::Node},
+    query::{
+        Condition, Expr, Nullable, Number, OrderBy, Part, Summed, Text, condition::Shape,
+        part::Node,
+    },
     sql::{Aggregate, OrderTerm, Term, Window},
     value::{ColumnType, Value, check_text},
 };
@@ -198,16 +201,18 @@ impl<E: Entity, T> Expr<E, T> {
     /// An aggregate, or a function such as [`row_number`], of the rows around each row, which stay rows of their own.
     #[must_use]
     pub fn over(self, rows: Over<E>) -> Self {
-        let node = self.node().with(rows.nodes, |function, partition| {
+        let (order, shapes): (Vec<_>, Vec<_>) =
+            rows.order.into_iter().map(OrderBy::into_parts).unzip();
+        let mut node = self.node();
+        node.shape = shapes.into_iter().fold(node.shape, Shape::and);
+        let mut node = node.with(rows.nodes, |function, partition| {
             Term::Window(Box::new(Window {
                 function,
                 partition,
                 order: Vec::new(),
             }))
         });
-        let order: Result<Vec<OrderTerm>, _> =
-            rows.order.into_iter().map(OrderBy::into_term).collect();
-        let mut node = node;
+        let order: Result<Vec<OrderTerm>, _> = order.into_iter().collect();
         node.term = node.term.and_then(|term| match term {
             Term::Window(mut window) => {
                 window.order = order?;

@@ -195,6 +195,11 @@ impl<E: Entity, S> Update<E, S> {
                     "a column cannot be set to an aggregate of the rows: take a query `as_value`",
                 ));
             }
+            if term.looks_around() {
+                return Err(Invalid::Refused(
+                    "a column cannot be set to what is computed `over` other rows: take a query `as_value`",
+                ));
+            }
             set.push((column, term));
         }
         if set.is_empty() {
@@ -396,7 +401,8 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
     let mut terms = Vec::new();
     selection.terms(&mut terms)?;
     let terms = Term::Several(terms);
-    if !S::FLAT || terms.looks_elsewhere() || terms.aggregates() {
+    let is_of_others = terms.looks_elsewhere() || terms.aggregates() || terms.looks_around();
+    if !S::FLAT || is_of_others {
         return Err(Invalid::Refused(
             "what is returned is of the changed row alone: neither relations nor aggregates are taken",
         ));
@@ -413,6 +419,10 @@ fn told<E: Entity, S: Selection<E>>(selection: &S, written: &Written) -> Result<
 pub(in crate::query) struct Values<'a>(pub(in crate::query) &'a [Value]);
 
 impl crate::value::Row for Values<'_> {
+    fn width(&self) -> usize {
+        self.0.len()
+    }
+
     fn value(&self, index: usize) -> crate::value::ValueRef<'_> {
         self.0.value(index)
     }

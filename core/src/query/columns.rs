@@ -88,16 +88,14 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
     /// One of the values, of which there may be any number. No value selects no row; `None` among them selects
     /// the rows where the column is NULL.
     pub fn is_in(self, values: impl IntoIterator<Item = impl Operand<E, T>>) -> Condition<E> {
-        self.condition(nodes(values), |term, values, is_required| {
-            one_of(term, values, is_required)
-        })
+        self.condition(nodes(values), |term, values, _| one_of(term, values))
     }
 
     /// None of the values. No value selects every row; rows where the column is NULL are selected unless `None` is
     /// among the values, unlike with SQL's `NOT IN`.
     pub fn not_in(self, values: impl IntoIterator<Item = impl Operand<E, T>>) -> Condition<E> {
         self.condition(nodes(values), |term, values, is_required| {
-            opposite(one_of(term, values, is_required), is_required)
+            opposite(one_of(term, values), is_required)
         })
     }
 
@@ -137,7 +135,7 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
         self.compared(value, |term, with, _| ordered(term, comparison, with))
     }
 
-    /// A condition of this expression and one operand; it is told whether this is a column that is never NULL.
+    /// A condition of this expression and one operand; it is told whether neither of them is ever NULL.
     fn compared(
         self,
         operand: impl Operand<E, T>,
@@ -148,8 +146,10 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
             Err(error) => Condition::invalid(node.blamed::<E>(error)),
             Ok(operand) => {
                 let shape = node.shape.and(operand.shape);
-                let predicate = (node.term)
-                    .and_then(|term| Ok(predicate(term, operand.term?, node.is_required)));
+                let is_value = matches!(operand.term, Ok(Term::Value(_)));
+                let is_required = node.is_required && (is_value || operand.is_required);
+                let predicate =
+                    (node.term).and_then(|term| Ok(predicate(term, operand.term?, is_required)));
                 Condition::shaped(predicate, shape)
             }
         }
@@ -357,13 +357,13 @@ const fn compare(term: Term, comparison: Comparison, with: Term) -> Predicate {
     }
 }
 
-fn one_of(term: Term, given: Vec<Term>, is_required: bool) -> Predicate {
+fn one_of(term: Term, given: Vec<Term>) -> Predicate {
     let (mut values, mut others) = (Vec::new(), Vec::new());
     for operand in given {
         match operand {
             Term::Value(Value::Null) => others.push(null(term.clone())),
             Term::Value(value) => values.push(value),
-            expression => others.push(equal(term.clone(), expression, is_required)),
+            expression => others.push(equal(term.clone(), expression, false)),
         }
     }
     others.dedup();

@@ -65,13 +65,11 @@ impl Shape {
     }
 
     /// That of two beside each other.
-    pub(in crate::query) fn and(self, other: Self) -> Self {
-        self.max(other)
-    }
-
-    fn max(self, other: Self) -> Self {
-        Self {
-            depth: self.depth.max(other.depth),
+    pub(in crate::query) const fn and(self, other: Self) -> Self {
+        if self.depth > other.depth {
+            self
+        } else {
+            other
         }
     }
 
@@ -129,6 +127,10 @@ impl<E> Condition<E> {
     pub(in crate::query) fn into_predicate(self) -> Result<Predicate, Invalid> {
         self.shape.check()?;
         self.predicate
+    }
+
+    pub(in crate::query) const fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// The predicate, and how deep it is.

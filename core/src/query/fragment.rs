@@ -58,14 +58,15 @@ pub fn fragment<E: Entity, T: ColumnType>(
     node.into_expr()
 }
 
-/// The same as a whole statement.
+/// The same as a whole statement, and how deep it is.
 pub(in crate::query) fn source<E>(
     sql: &'static str,
     args: impl Arguments<E>,
-) -> Result<Vec<Piece>, Invalid> {
+) -> Result<(Vec<Piece>, Shape), Invalid> {
     let mut nodes = Vec::new();
     args.collect(&mut nodes);
-    pieces(sql, nodes)
+    let shape = (nodes.iter()).fold(Shape::FLAT, |shape, node| shape.and(node.shape));
+    Ok((pieces(sql, nodes)?, shape.around()))
 }
 
 /// One argument of a [`fragment`].

@@ -3,7 +3,10 @@
 use std::{fmt, iter, marker::PhantomData};
 
 use crate::{
-    query::{condition::Invalid, part::Node},
+    query::{
+        condition::{Invalid, Shape},
+        part::Node,
+    },
     sql::{Direction, OrderTerm},
 };
 
@@ -32,6 +35,7 @@ use crate::{
 #[must_use = "an order does nothing until a query sorts by it"]
 pub struct OrderBy<E> {
     term: Result<OrderTerm, Invalid>,
+    shape: Shape,
     entity: PhantomData<fn() -> E>,
 }
 
@@ -43,12 +47,18 @@ impl<E> OrderBy<E> {
         };
         Self {
             term: term.map(|term| OrderTerm { term, direction }),
+            shape: node.shape,
             entity: PhantomData,
         }
     }
 
     pub(in crate::query) fn into_term(self) -> Result<OrderTerm, Invalid> {
         self.term
+    }
+
+    /// The term, and how deep it is.
+    pub(in crate::query) fn into_parts(self) -> (Result<OrderTerm, Invalid>, Shape) {
+        (self.term, self.shape)
     }
 }
 
@@ -65,6 +75,7 @@ impl<E> Clone for OrderBy<E> {
     fn clone(&self) -> Self {
         Self {
             term: self.term.clone(),
+            shape: self.shape,
             entity: PhantomData,
         }
     }

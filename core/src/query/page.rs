@@ -180,6 +180,17 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
                 "pages are of rows, each of which has a key: `distinct` and `group_by` are not taken",
             ));
         }
+        let mut read = Vec::new();
+        self.selection.terms(&mut read)?;
+        let is_of_many = |order: &OrderTerm| order.term.aggregates() || order.term.looks_around();
+        if !self.having.is_empty()
+            || self.order.iter().any(is_of_many)
+            || read.iter().any(Term::aggregates)
+        {
+            return Err(Invalid::Refused(
+                "pages are of rows, and sorted by what is known of each row alone: neither aggregates nor windows are taken",
+            ));
+        }
         for key in E::TABLE.key_columns() {
             let term = Term::Column(key.name);
             if !self.order.iter().any(|order| order.term == term) {

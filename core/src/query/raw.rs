@@ -42,7 +42,7 @@ pub struct RawQuery<T> {
 /// ```
 pub fn raw<T: FromRow>(sql: &'static str, args: impl Arguments<()>) -> RawQuery<T> {
     RawQuery {
-        pieces: fragment::source(sql, args),
+        pieces: fragment::source(sql, args).map(|(pieces, _)| pieces),
         of: PhantomData,
     }
 }
@@ -83,6 +83,7 @@ pub trait FromRow: Sized + Send + 'static {
 
 impl<T: ColumnType + Send + 'static> FromRow for T {
     fn from_row(row: &dyn Row) -> Result<Self> {
+        has_width(row, 1)?;
         value(row, 0)
     }
 }
@@ -91,6 +92,7 @@ macro_rules! tuple {
     ($($name:ident $index:literal),*) => {
         impl<$($name: ColumnType + Send + 'static),*> FromRow for ($($name,)*) {
             fn from_row(row: &dyn Row) -> Result<Self> {
+                has_width(row, [$($index),*].len())?;
                 Ok(($(value::<$name>(row, $index)?,)*))
             }
         }
@@ -109,6 +111,20 @@ tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
+
+/// SQLite has NULL for a column that is none.
+fn has_width(row: &dyn Row, width: usize) -> Result<()> {
+    if row.width() == width {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Decode,
+        format!(
+            "the statement gives {} columns, and is read as {width}",
+            row.width()
+        ),
+    ))
+}
 
 fn value<T: ColumnType>(row: &dyn Row, index: usize) -> Result<T> {
     T::decode(row.value(index)).map_err(|error| {

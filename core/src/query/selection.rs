@@ -3,7 +3,11 @@
 use crate::{
     entity::{self, Column, Entity},
     error::{Error, ErrorKind, Result},
-    query::{Part, condition::Invalid, table_sql::TableSql},
+    query::{
+        Part,
+        condition::{Invalid, Shape},
+        table_sql::TableSql,
+    },
     sql::{Reads, Term},
     value::{ColumnType, Row, ValueRef},
 };
@@ -50,6 +54,13 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "so that nobody else implements it")]
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid>;
+
+    /// How deep the deepest of them is.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "as above")]
+    fn shape(&self) -> Shape {
+        Shape::FLAT
+    }
 
     /// Reads it from a row, in which it begins at `at`.
     #[doc(hidden)]
@@ -132,6 +143,10 @@ impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column
         Ok(())
     }
 
+    fn shape(&self) -> Shape {
+        self.clone().node().shape
+    }
+
     fn decode(row: &dyn Row, at: usize) -> Result<T> {
         T::decode(row.value(at)).map_err(|error| {
             Error::new(
@@ -163,6 +178,10 @@ macro_rules! tuple {
             fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
                 $(self.$index.terms(terms)?;)*
                 Ok(())
+            }
+
+            fn shape(&self) -> Shape {
+                Shape::FLAT $(.and(self.$index.shape()))*
             }
 
             fn decode(row: &dyn Row, mut at: usize) -> Result<Self::Partial> {
@@ -211,6 +230,10 @@ struct From<'a> {
 }
 
 impl Row for From<'_> {
+    fn width(&self) -> usize {
+        self.row.width().saturating_sub(self.at)
+    }
+
     fn value(&self, index: usize) -> ValueRef<'_> {
         self.row.value(self.at + index)
     }
@@ -422,6 +445,10 @@ impl<E: Entity, S: Selection<E, Output = O>, O: 'static, P: Send + 'static> Sele
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
         self.selection.terms(terms)
+    }
+
+    fn shape(&self) -> Shape {
+        self.selection.shape()
     }
 
     fn decode(row: &dyn Row, at: usize) -> Result<S::Partial> {

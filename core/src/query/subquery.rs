@@ -31,11 +31,12 @@ impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
         S::Output: Nullable<Required = T::Required>,
     {
         let node = self.node();
+        let shape = node.shape.and(query.shape()).around();
         let predicate = (node.term).and_then(|term| {
             let select = Box::new(one_value(query)?);
             Ok(Predicate::InSelect { term, select })
         });
-        Condition::shaped(predicate, node.shape.around())
+        Condition::shaped(predicate, shape)
     }
 
     /// None of the values that another query selects; also where this is NULL, unlike with SQL's `NOT IN`.
@@ -88,13 +89,10 @@ impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
 /// # Ok(()) }
 /// ```
 pub fn exists<E: Entity, F: Entity, S: Selection<F>>(query: Query<F, S>) -> Condition<E> {
-    let select = query.into_inner_select();
-    Condition::shaped(
-        select.map(|select| Predicate::Exists(Box::new(select))),
-        Node::of(Ok(Term::Value(crate::value::Value::Null)))
-            .shape
-            .around(),
-    )
+    let shape = query.shape().around();
+    let select = shape.check().and_then(|()| query.into_inner_select());
+    let exists = select.map(|select| Predicate::Exists(Box::new(select)));
+    Condition::shaped(exists, shape)
 }
 
 /// # As a value
@@ -124,8 +122,10 @@ where
     /// # Ok(()) }
     /// ```
     pub fn as_value<E: Entity>(self) -> Expr<E, <S::Output as Nullable>::Nullable> {
-        let select = one_value(self).map(|select| Term::Select(Box::new(select)));
-        Node::of(select).map(|term| term).into_expr()
+        let shape = self.shape().around();
+        let mut node = Node::of(one_value(self).map(|select| Term::Select(Box::new(select))));
+        node.shape = shape;
+        node.into_expr()
     }
 }
 

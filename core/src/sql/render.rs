@@ -33,8 +33,10 @@ impl Select {
     pub(crate) fn into_count(mut self) -> Statement {
         self.order.clear();
         let mut renderer = Renderer::default();
-        let is_plain = self.limit.is_none() && self.offset == 0 && !self.distinct;
-        if is_plain && self.group.is_empty() && self.having.is_empty() {
+        let is_part = self.limit.is_some() || self.offset > 0 || self.distinct;
+        let is_of_many =
+            !self.group.is_empty() || !self.having.is_empty() || self.columns.aggregates();
+        if !is_part && !is_of_many {
             renderer.select(self, Some("count(*)"));
         } else {
             // What is read decides which rows are distinct, and an aggregate how many there are.
@@ -388,8 +390,12 @@ impl Renderer {
     }
 
     fn pieces(&mut self, pieces: Vec<Piece>) {
+        let is_commented = matches!(pieces.last(), Some(Piece::Sql(sql)) if sql.contains("--"));
         self.push("(");
         self.written(pieces);
+        if is_commented {
+            self.push("\n");
+        }
         self.push(")");
     }
 
