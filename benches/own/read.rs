@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments, runtime: &Runtime, files: &mut Files) -
     for contest in &contests {
         println!("{}", contest.table());
     }
-    let times = if arguments.quick { 2_000 } else { 20_000 };
+    let times = if arguments.quick { 100 } else { 1_000 };
     let small = runtime.block_on(small::run(files, times))?;
     println!("{small}");
     let mut ratios: Vec<_> = contests.iter().flat_map(Contest::ratios).collect();
