@@ -483,10 +483,15 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         for keys in distinct.chunks(chunk.max(1)) {
             let statement = self.select_for(keys).map_err(Error::from)?;
             reads.rows(&statement, &mut |row| {
-                let Some(values) = key_of(row, width) else {
-                    return Ok(());
+                let values;
+                let owner = match row.value(0) {
+                    // As most keys are: nothing of it has to be kept.
+                    ValueRef::Integer(key) if width == 1 => Some(Identities::integer(key)),
+                    _ => {
+                        values = key_of(row, width).unwrap_or_default();
+                        Identities::within(E::TABLE, columns, &values)
+                    }
                 };
-                let owner = Identities::within(E::TABLE, columns, &values);
                 let positions = owner.and_then(|owner| asking.get(&owner));
                 for position in positions.into_iter().flatten() {
                     owners.push(*position);
@@ -496,7 +501,11 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
             })?;
         }
         let found = self.selection.finish(partials, reads)?;
-        let mut of_each: Vec<Vec<N::Output>> = keys.iter().map(|_| Vec::new()).collect();
+        let mut counts = vec![0; keys.len()];
+        for owner in &owners {
+            counts[*owner] += 1;
+        }
+        let mut of_each: Vec<Vec<N::Output>> = counts.into_iter().map(Vec::with_capacity).collect();
         for (owner, output) in owners.into_iter().zip(found) {
             of_each[owner].push(output);
         }

@@ -373,12 +373,14 @@ impl Renderer {
         }
     }
 
+    /// The limit is a literal: one that is a parameter has SQLite prepare the statement anew each time it runs, since the
+    /// plan depends on it. An offset does not matter to the plan.
     fn row_window(&mut self, limit: Option<u64>, offset: u64) {
         match (limit, offset) {
             (None, 0) => return,
             (Some(limit), _) => {
                 self.push(" LIMIT ");
-                self.value(row_count(limit));
+                self.display(i64::try_from(limit).unwrap_or(i64::MAX));
             }
             // SQLite has no OFFSET without a LIMIT; a negative one is none.
             (None, _) => self.push(" LIMIT -1"),
