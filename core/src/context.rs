@@ -273,7 +273,7 @@ impl<'t> Context<'t> {
         if let Some(known) = self.tracker.lookup(&key) {
             return Ok(known);
         }
-        let found = self.load_read(query::by_key(&key)?).await?;
+        let found = self.load_read(query::found_by_key(&key)?).await?;
         Ok(found.first().copied())
     }
 

@@ -74,7 +74,11 @@ pub use self::{
     upsert::{Upsert, Upserted, upsert},
 };
 pub(crate) use self::{
-    condition::Invalid, fetch::Joined, find::by_key, relation::Step, table_sql::TableSql,
+    condition::Invalid,
+    fetch::Joined,
+    find::{by_key, found_by_key},
+    relation::Step,
+    table_sql::TableSql,
 };
 pub use anabranch_macros::Projection;
 

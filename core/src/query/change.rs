@@ -205,25 +205,7 @@ impl<E: Entity, S> Update<E, S> {
         if set.is_empty() {
             return Err(Invalid::Refused("an update sets one column at least"));
         }
-        if let Some(version) = table.version {
-            let name = table.columns[version].name;
-            let next = Term::Infix {
-                left: Box::new(Term::Column(name)),
-                operator: " + ",
-                right: Box::new(Term::Number(1)),
-            };
-            set.push((version, next));
-        }
-        if let Some(column) = table.updated_at
-            && !set.iter().any(|(other, _)| *other == column)
-        {
-            let now = Utc::now().encode().map_err(|error| Invalid::Operand {
-                table: table.name,
-                column: table.columns[column].name,
-                error,
-            })?;
-            set.push((column, Term::Value(now)));
-        }
+        set.extend(kept::<E>(&set)?);
         let set = set.into_iter();
         Ok(sql::Update {
             table: table.name,
@@ -365,6 +347,33 @@ impl<E: Entity, S: Selection<E>> Delete<E, S> {
             .map(deleting::<E>);
         write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
     }
+}
+
+/// What the library keeps of a row that is changed: its version, and when that was.
+pub(in crate::query) fn kept<E: Entity>(
+    set: &[(usize, Term)],
+) -> Result<Vec<(usize, Term)>, Invalid> {
+    let table = E::TABLE;
+    let mut kept = Vec::new();
+    if let Some(version) = table.version {
+        let next = Term::Infix {
+            left: Box::new(Term::Column(table.columns[version].name)),
+            operator: " + ",
+            right: Box::new(Term::Number(1)),
+        };
+        kept.push((version, next));
+    }
+    if let Some(column) = table.updated_at
+        && !set.iter().any(|(other, _)| *other == column)
+    {
+        let now = Utc::now().encode().map_err(|error| Invalid::Operand {
+            table: table.name,
+            column: table.columns[column].name,
+            error,
+        })?;
+        kept.push((column, Term::Value(now)));
+    }
+    Ok(kept)
 }
 
 fn updating<E: Entity>(tree: sql::Update) -> Write {

@@ -151,15 +151,12 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
-        let prepared = self
-            .into_rows()
-            .map_err(Error::from)
-            .map(|(select, _)| Read {
-                statement: select.into_count(),
-                cost: Cost::Any,
-                entity: None,
-                decode: decode_count,
-            });
+        let prepared = self.into_counted().map(|select| Read {
+            statement: select.into_count(),
+            cost: Cost::Any,
+            entity: None,
+            decode: decode_count,
+        });
         read(executor, prepared, |rows| Ok(rows.into_iter().sum()))
     }
 
@@ -176,15 +173,12 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<bool>> + Send {
-        let prepared = self
-            .into_rows()
-            .map_err(Error::from)
-            .map(|(select, _)| Read {
-                statement: select.into_exists(),
-                cost: Cost::Small,
-                entity: None,
-                decode: decode_count,
-            });
+        let prepared = self.into_counted().map(|select| Read {
+            statement: select.into_exists(),
+            cost: Cost::Small,
+            entity: None,
+            decode: decode_count,
+        });
         read(executor, prepared, |rows| Ok(rows.contains(&1)))
     }
 
@@ -444,7 +438,13 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         Ok((select, selection))
     }
 
-    /// The same where no more is asked than which rows, or groups, there are.
+    /// The same where no more is asked than how many rows, or groups, there are.
+    fn into_counted(self) -> Result<Select> {
+        let (select, _) = self.into_rows()?;
+        grouping::check_having::<E>(&select)?;
+        Ok(select)
+    }
+
     fn into_rows(self) -> Result<(Select, S), Invalid> {
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
