@@ -58,7 +58,7 @@ pub use self::{
     dates::{Dated, Timed},
     fetch::{Begun, Fetch},
     find::find,
-    fragment::{Argument, Arguments, fragment},
+    fragment::{Argument, Arguments, List, fragment, list},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},
     nullable::Nullable,

@@ -116,6 +116,7 @@ impl Grouping<'_> {
             // Raw SQL is the application's to answer for.
             Term::Value(_)
             | Term::Number(_)
+            | Term::Values(_)
             | Term::Aggregate(_)
             | Term::Select(_)
             | Term::Fragment(_) => true,

@@ -108,6 +108,18 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
 }
 
 impl<E: Entity, S: Selection<E>> Paged<E, S> {
+    /// The same page of what another selection is made to.
+    pub(crate) fn try_select<N: Selection<E>>(
+        self,
+        make: impl FnOnce(S) -> Result<N>,
+    ) -> Result<Paged<E, N>> {
+        Ok(Paged {
+            query: self.query.try_select(make)?,
+            cursor: self.cursor,
+            size: self.size,
+        })
+    }
+
     /// Reads the page.
     ///
     /// # Errors

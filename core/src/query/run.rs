@@ -418,7 +418,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         })
     }
 
-    fn at_most(mut self, rows: u64) -> Self {
+    pub(crate) fn at_most(mut self, rows: u64) -> Self {
         self.limit = Some(self.limit.map_or(rows, |limit| limit.min(rows)));
         self
     }

@@ -25,6 +25,8 @@ impl Renderer {
             }
             Term::Value(value) => self.value(value),
             Term::Number(number) => self.display(number),
+            Term::Values(values) if values.is_empty() => {}
+            Term::Values(values) => list::render(self, values),
             Term::Call { function, args } => self.call(function, args),
             Term::Infix {
                 left,
