@@ -6,7 +6,7 @@ use crate::{
     context::{Context, Tracked, Tracking},
     entity::{Column, Entity, Identities, TableDef, encode_column},
     error::Result,
-    query::{Fetch, Invalid, Query, Related, Relation, Step, Whole},
+    query::{Invalid, Query, Related, Relation, Step},
     tracker::is_temporary,
     value::Value,
 };
@@ -130,12 +130,12 @@ impl Context<'_> {
         }
     }
 
-    /// Reads the rows that are equal in the step's columns, with what else is to be read.
+    /// Reads those rows of a query that are equal in the step's columns.
     async fn read_step<E: Entity, T: Entity, S: Tracking<T>>(
         &mut self,
         handle: Tracked<E>,
         step: &Step,
-        selection: S,
+        query: Query<T, S>,
     ) -> Result<()> {
         let Some(values) = self.values(handle, &step.from_columns)? else {
             return Ok(());
@@ -144,8 +144,7 @@ impl Context<'_> {
         if values.iter().any(is_temporary) {
             return Ok(());
         }
-        let query = Query::<T>::new().equal(&step.to_columns, values);
-        query.select(selection).load(self).await?;
+        query.equal(&step.to_columns, values).load(self).await?;
         Ok(())
     }
 }
@@ -176,7 +175,12 @@ impl<E: Entity, R: Related> Navigation<E> for Relation<E, R> {
 
     async fn read(self, ctx: &mut Context<'_>, handle: Tracked<E>) -> Result<()> {
         let [step] = only(self.steps()?)?;
-        ctx.read_step::<E, R::Entity, _>(handle, &step, Whole).await
+        let mut query = Query::<R::Entity>::new();
+        if R::REQUIRED {
+            // The one row that has to be there always is.
+            query = query.without_filters();
+        }
+        ctx.read_step(handle, &step, query).await
     }
 }
 
@@ -194,9 +198,7 @@ impl<E: Entity, T: Entity, J: Entity> Navigation<E> for Relation<E, Vec<T>, J> {
 
     async fn read(self, ctx: &mut Context<'_>, handle: Tracked<E>) -> Result<()> {
         let [first, _] = only(self.steps()?)?;
-        let others: Fetch<J, T> = self.beyond_join()?;
-        ctx.read_step::<E, J, _>(handle, &first, (Whole, others))
-            .await
+        ctx.read_step(handle, &first, self.joined()?).await
     }
 }
 
@@ -219,14 +221,13 @@ impl<C: Entity, T> Refers<C> for Column<C, T> {
 }
 
 macro_rules! refers {
-    ($($relation:ty => $by:ident),*) => {$(
+    ($($relation:ty),*) => {$(
         impl<C: Entity, P: Entity> Refers<C> for $relation {
             fn position(&self) -> Result<usize> {
-                let [step] = only(self.steps()?)?;
-                Ok(step.$by[0])
+                Ok(self.referring()?)
             }
         }
     )*};
 }
 
-refers!(Relation<P, Vec<C>> => to_columns, Relation<C, P> => from_columns, Relation<C, Option<P>> => from_columns);
+refers!(Relation<P, Vec<C>>, Relation<C, P>, Relation<C, Option<P>>);

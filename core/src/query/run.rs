@@ -334,6 +334,14 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         })
     }
 
+    /// Only the rows that fulfil these conditions too.
+    pub(in crate::query) fn fulfilling(mut self, more: Vec<Predicate>) -> Self {
+        if let Ok(conditions) = &mut self.conditions {
+            conditions.extend(more);
+        }
+        self
+    }
+
     /// Only the rows that have these values in columns.
     pub(crate) fn equal(mut self, columns: &[usize], values: Vec<Value>) -> Self {
         if let Ok(conditions) = &mut self.conditions {
@@ -390,7 +398,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         };
         let mut conditions = self.conditions?;
         if !E::TABLE.filters.is_empty() || self.lifted != Lifted::None {
-            conditions.extend(filters::of::<E>(&self.lifted)?);
+            conditions.extend(filters::of::<E>(&self.lifted, None)?);
         }
         let select = Select {
             columns,
