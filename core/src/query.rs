@@ -75,7 +75,7 @@ pub use self::{
 };
 pub(crate) use self::{
     condition::Invalid,
-    fetch::Joined,
+    fetch::{Joined, most_keys},
     find::{by_key, found_by_key},
     relation::Step,
     table_sql::TableSql,

@@ -3,4 +3,13 @@
 #[macro_use]
 mod places;
 
+mod asked;
+mod broken;
+mod filters;
+mod graphs;
 mod kinds;
+mod many;
+mod parts;
+mod random;
+mod set_based;
+mod tracked;

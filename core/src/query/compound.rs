@@ -227,7 +227,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         Ok(self.clone().into_tree()?.0.into_rows())
     }
 
-    fn into_tree(self) -> Result<(sql::Compound, S), Invalid> {
+    fn into_tree(self) -> Result<(sql::Compound, S::Prepared), Invalid> {
         if !S::FLAT {
             part(self.first.clone())?;
         }

@@ -363,7 +363,15 @@ const MOST_TERMS: usize = 64;
 impl<E: Entity, S: Selection<E>> Selection<E> for Keyed<S> {
     type Output = (S::Output, Vec<Value>);
     type Partial = (S::Partial, Vec<Value>);
+    type Prepared = Keyed<S::Prepared>;
     const FLAT: bool = S::FLAT;
+
+    fn prepare(self) -> Result<Self::Prepared, Invalid> {
+        Ok(Keyed {
+            selection: self.selection.prepare()?,
+            terms: self.terms,
+        })
+    }
 
     fn width() -> usize {
         S::width() + 1 + MOST_TERMS

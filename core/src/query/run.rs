@@ -310,7 +310,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// What an executor takes, if one statement is enough.
-    pub(in crate::query) fn into_read(self) -> Result<(Read<S::Partial>, S)> {
+    pub(in crate::query) fn into_read(self) -> Result<(Read<S::Partial>, S::Prepared)> {
         if !S::FLAT {
             return Err(Error::new(
                 ErrorKind::Refused,
@@ -374,6 +374,14 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         })
     }
 
+    /// Only the rows that fulfil these conditions too.
+    pub(in crate::query) fn fulfilling(mut self, more: Vec<Predicate>) -> Self {
+        if let Ok(conditions) = &mut self.conditions {
+            conditions.extend(more);
+        }
+        self
+    }
+
     /// Only the rows that have these values in columns.
     pub(crate) fn equal(mut self, columns: &[usize], values: Vec<Value>) -> Self {
         if let Ok(conditions) = &mut self.conditions {
@@ -428,11 +436,11 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self.into_parts().map(|(select, _)| select)
     }
 
-    fn into_select(self) -> Result<(Select, S)> {
+    fn into_select(self) -> Result<(Select, S::Prepared)> {
         Ok(self.into_parts()?)
     }
 
-    pub(in crate::query) fn into_parts(self) -> Result<(Select, S), Invalid> {
+    pub(in crate::query) fn into_parts(self) -> Result<(Select, S::Prepared), Invalid> {
         let (select, selection) = self.into_rows()?;
         grouping::check::<E>(&select)?;
         Ok((select, selection))
@@ -445,16 +453,17 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         Ok(select)
     }
 
-    fn into_rows(self) -> Result<(Select, S), Invalid> {
+    fn into_rows(self) -> Result<(Select, S::Prepared), Invalid> {
+        let selection = self.selection.prepare()?;
         let mut terms = Vec::new();
-        self.selection.terms(&mut terms)?;
+        selection.terms(&mut terms)?;
         let columns = match terms.len() {
             1 => terms.remove(0),
             _ => Term::Several(terms),
         };
         let mut conditions = self.conditions?;
         if !E::TABLE.filters.is_empty() || self.lifted != Lifted::None {
-            conditions.extend(filters::of::<E>(&self.lifted)?);
+            conditions.extend(filters::of::<E>(&self.lifted, None)?);
         }
         let select = Select {
             columns,
@@ -468,7 +477,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
             limit: self.limit,
             offset: self.offset,
         };
-        Ok((select, self.selection))
+        Ok((select, selection))
     }
 }
 

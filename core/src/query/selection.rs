@@ -42,9 +42,17 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     /// The same before the rows that belong to it were read.
     #[doc(hidden)]
     type Partial: Send + 'static;
+    /// The same with all in its place that is looked up where the query is run.
+    #[doc(hidden)]
+    type Prepared: Selection<E, Output = Self::Output, Partial = Self::Partial>;
     /// Whether one statement reads it all.
     #[doc(hidden)]
     const FLAT: bool;
+
+    /// Looks it up.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "so that nobody else implements it")]
+    fn prepare(self) -> Result<Self::Prepared, Invalid>;
 
     /// How many columns of a result it is.
     #[doc(hidden)]
@@ -103,7 +111,12 @@ pub struct Whole;
 impl<E: Entity> Selection<E> for Whole {
     type Output = E;
     type Partial = E;
+    type Prepared = Self;
     const FLAT: bool = true;
+
+    fn prepare(self) -> Result<Self, Invalid> {
+        Ok(self)
+    }
 
     fn width() -> usize {
         E::TABLE.columns.len()
@@ -130,7 +143,12 @@ impl<E: Entity> Selection<E> for Whole {
 impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column<E, T, P> {
     type Output = T;
     type Partial = T;
+    type Prepared = Self;
     const FLAT: bool = true;
+
+    fn prepare(self) -> Result<Self, Invalid> {
+        Ok(self)
+    }
 
     fn width() -> usize {
         1
@@ -169,7 +187,12 @@ macro_rules! tuple {
         impl<E: Entity, $($name: Selection<E>),*> Selection<E> for ($($name,)*) {
             type Output = ($($name::Output,)*);
             type Partial = ($($name::Partial,)*);
+            type Prepared = ($($name::Prepared,)*);
             const FLAT: bool = $($name::FLAT)&&*;
+
+            fn prepare(self) -> Result<Self::Prepared, Invalid> {
+                Ok(($(self.$index.prepare()?,)*))
+            }
 
             fn width() -> usize {
                 0 $(+ $name::width())*
@@ -437,7 +460,15 @@ impl<E: Entity, S: Selection<E, Output = O>, O: 'static, P: Send + 'static> Sele
 {
     type Output = P;
     type Partial = S::Partial;
+    type Prepared = Made<S::Prepared, O, P>;
     const FLAT: bool = S::FLAT;
+
+    fn prepare(self) -> Result<Self::Prepared, Invalid> {
+        Ok(Made {
+            selection: self.selection.prepare()?,
+            make: self.make,
+        })
+    }
 
     fn width() -> usize {
         S::width()

@@ -403,7 +403,7 @@ impl Renderer {
         self.push(")");
     }
 
-    fn written(&mut self, pieces: Vec<Piece>) {
+    pub(super) fn written(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {
                 Piece::Sql(sql) => self.push(&sql),

@@ -135,7 +135,11 @@ impl Renderer {
     }
 
     fn window(&mut self, window: Window) {
-        self.term(window.function);
+        match window.function {
+            // A function that has no method here, without the parentheses of an expression.
+            Term::Fragment(pieces) => self.written(pieces),
+            function => self.term(function),
+        }
         self.push(" OVER (");
         if !window.partition.is_empty() {
             self.push("PARTITION BY ");
