@@ -206,11 +206,13 @@ impl<E: Entity> Upsert<E> {
         let is_same = |key: &&'static [usize]| {
             key.len() == asked.len() && key.iter().all(|column| asked.contains(column))
         };
+        // What the database computes is known only once the row is written.
+        let is_computed = |column: &usize| table.columns[*column].generated.is_some();
         match table.unique_keys().find(is_same) {
-            Some(key) => Ok(key.to_vec()),
-            None => Err(Error::new(
+            Some(key) if !key.iter().any(is_computed) => Ok(key.to_vec()),
+            _ => Err(Error::new(
                 ErrorKind::Model,
-                "the columns of an upsert are no unique key of all rows: name a column that is `unique`, all columns of a unique index, or the primary key",
+                "the columns of an upsert are no unique key of all rows that the application sets: name a column that is `unique`, all columns of a unique index, or the primary key",
             )
             .with_table(table.name)),
         }

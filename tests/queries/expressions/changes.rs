@@ -215,8 +215,9 @@ async fn relations_and_other_queries_decide_which_rows_and_what() {
     written!(bank().await, at => delete().all(at), (db, told) => {
         let mut rows = told.unwrap();
         rows.sort_unstable();
-        let left: Vec<(i64,)> = by_hand(db, "SELECT count(*) FROM entry WHERE account_id = 5");
-        assert_eq!((rows, left[0].0), (vec![0, 1, 2, 3, 4], 0));
+        // A relation that always leads to one leads to a row that a filter leaves out, too.
+        let left: Vec<(i64,)> = by_hand(db, "SELECT count(*) FROM entry WHERE account_id > 4");
+        assert_eq!((rows, left[0].0), (vec![0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5], 0));
     });
 }
 
@@ -232,10 +233,7 @@ async fn what_is_returned_is_of_the_row_itself() {
         .filter(Note::ACCOUNT.get(Account::ID).lt(3))
         .update()
         .set(Note::TAGS, Note::TAGS)
-        .returning((
-            Note::ID,
-            Note::TAGS.has_any(["b".to_owned()]).as_bool(),
-        ));
+        .returning((Note::ID, Note::TAGS.has_any(["b".to_owned()]).as_bool()));
     assert_eq!(update.all(&db).await.unwrap(), [(1, true), (2, false)]);
     let related = Entry::query()
         .delete()
