@@ -11,6 +11,7 @@ use crate::{
         Selection, Through, Whole, With,
         condition::{Invalid, Shape},
         filters::{self, Lifted},
+        grouping,
         part::Node,
         relation::{Ends, Step},
     },
@@ -391,7 +392,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         let asked = self.asked(None);
         let mut node = node;
         node.term = node.term.and_then(|term| {
-            if !term.aggregates() {
+            if !term.aggregates() || !grouping::is_of_all(&term) {
                 return Err(Invalid::Refused(
                     "of the rows that a relation leads to one value is made by an aggregate: sum, min, max, count",
                 ));
@@ -423,6 +424,11 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         let mut node = expression.node();
         node.is_required = false;
         node.term = node.term.and_then(|term| {
+            if term.aggregates() {
+                return Err(Invalid::Refused(
+                    "an aggregate is of the rows of a query: of those that a relation leads to it is `of_all`",
+                ));
+            }
             let Asked {
                 hops, conditions, ..
             } = asked?;

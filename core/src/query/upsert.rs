@@ -313,16 +313,20 @@ impl<E: Entity> Upsert<E> {
             });
         }
         let partial = table.indexes.iter().find_map(|index| match index.on {
-            IndexedBy::Columns(columns) if index.unique && is_same(columns) => Some(UniqueKey {
-                columns,
-                filter: index.filter,
-            }),
+            IndexedBy::Columns(columns)
+                if index.unique && is_same(columns) && !columns.iter().any(is_computed) =>
+            {
+                Some(UniqueKey {
+                    columns,
+                    filter: index.filter,
+                })
+            }
             _ => None,
         });
         partial.ok_or_else(|| {
             Error::new(
                 ErrorKind::Model,
-                "the columns of an upsert are no unique key: name a column that is `unique`, all columns of a unique index, or the primary key",
+                "the columns of an upsert are no unique key that the application sets: name a column that is `unique`, all columns of a unique index, or the primary key",
             )
             .with_table(table.name)
         })
