@@ -124,6 +124,28 @@ impl Context<'_> {
 
     /// The same for any number of entities, with one statement for all; what belongs to each, in their order.
     ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(has_many(lines: Line))]
+    /// # struct Invoice { #[entity(id)] id: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Line { #[entity(id)] id: i64, #[entity(references = Invoice, index)] invoice_id: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Invoice, Line)>().await?;
+    /// # let mut ctx = db.context();
+    /// # let invoice = ctx.add(Invoice { id: 0 });
+    /// # ctx.add(Line { id: 0, invoice_id: ctx[invoice].id });
+    /// # ctx.save_changes().await?;
+    /// # let mut ctx = db.context();
+    /// let invoices = Invoice::query().load(&mut ctx).await?;
+    /// let lines = ctx.load_related_all(&invoices, Invoice::LINES).await?;
+    /// assert_eq!(lines[0].len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Those of `related`, and those of reading.

@@ -41,6 +41,7 @@ use crate::{
 ///
 /// let all: Compound<Item, _> = prices(Item::query()).union_all(dear());
 /// assert_eq!(all.clone().order_by_position_desc(0).offset(3).limit(2).all(&db).await?, [7, 3]);
+/// assert_eq!(all.clone().order_by_position(0).first(&db).await?, Some(3));
 /// assert_eq!(all.count(&db).await?, 5);
 /// assert_eq!(dear().intersect(with_discount()).all(&db).await?, [7]);
 /// assert_eq!(prices(Item::query()).except(dear()).all(&db).await?, [3]);

@@ -158,8 +158,25 @@ impl<E: Entity> Upsert<E> {
     }
 
     /// Of a row that is there this column becomes the value, or what an expression gives of that row, and no other column
-    /// changes but those that are named:
-    /// `upsert(Word::new("tea")).on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1)`.
+    /// changes but those that are named.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::upsert;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String, count: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Word>().await?;
+    /// let seen = || Word { id: 0, text: "tea".into(), count: 1 };
+    /// for _ in 0..3 {
+    ///     upsert(seen()).on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1).execute(&db).await?;
+    /// }
+    /// assert_eq!(Word::query().one(&db).await?.count, 3);
+    /// # Ok(()) }
+    /// ```
     pub fn set<T>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
         let node = checked(value.node());
         let term = node.shape.check().and(node.term);
