@@ -8,7 +8,7 @@ use futures_util::{FutureExt as _, future};
 use crate::{
     entity::{Column, Entity},
     error::{Error, Result},
-    query::{Operand, Query, Selection, case::checked, condition::Invalid, selection::NoReads},
+    query::{Operand, Query, Selection, case::checked, condition::Invalid, run::decode_whole},
     sql::{self, Predicate, Select, Term, Write, WriteExecutor, Written},
     value::{ColumnType as _, Value},
 };
@@ -251,11 +251,10 @@ impl<E: Entity, S: Selection<E>> Update<E, S> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let selection = self.returning.clone();
-        let write_of = returned(&selection)
+        let write_of = returned(&self.returning)
             .and_then(|returning| self.into_tree(Some(returning)))
             .map(|tree| Write::step(E::TABLE.name, tree.into_statement(), true));
-        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+        write(executor, write_of).map(|written| told::<E, S>(&written?))
     }
 }
 
@@ -314,11 +313,10 @@ impl<E: Entity, S: Selection<E>> Delete<E, S> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let selection = self.returning.clone();
-        let write_of = returned(&selection)
+        let write_of = returned(&self.returning)
             .and_then(|returning| self.into_tree(Some(returning)))
             .map(|tree| Write::step(E::TABLE.name, tree.into_statement(), true));
-        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+        write(executor, write_of).map(|written| told::<E, S>(&written?))
     }
 }
 
@@ -345,9 +343,9 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
     Ok(terms)
 }
 
-fn told<E: Entity, S: Selection<E>>(selection: &S, written: &Written) -> Result<Vec<S::Output>> {
-    let partials = written.rows(0).map(|row| S::decode(&Values(row), 0));
-    selection.finish(partials.collect::<Result<_>>()?, &mut NoReads)
+fn told<E: Entity, S: Selection<E>>(written: &Written) -> Result<Vec<S::Output>> {
+    let rows = written.rows(0);
+    rows.map(|row| decode_whole::<E, S>(&Values(row))).collect()
 }
 
 /// A row that was read already.

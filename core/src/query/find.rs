@@ -57,7 +57,7 @@ pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
 
 impl<E: Entity> Query<E> {
     fn into_whole(self) -> Result<Read<E>> {
-        self.into_read().map(|(read, _)| read)
+        self.into_read()
     }
 }
 

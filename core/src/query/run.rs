@@ -2,7 +2,7 @@
 
 use std::future::{self, Future};
 
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::{FutureExt as _, stream};
 
 use crate::{
     entity::{Column, ColumnDef, Entity},
@@ -11,7 +11,6 @@ use crate::{
         Expr, Nullable, Number, Part, Query, Selection, Summed,
         condition::Invalid,
         filters::{self, Lifted},
-        selection::NoReads,
         table_sql::TableSql,
     },
     sql::{
@@ -250,12 +249,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// at once.
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, S::Output> {
         match self.into_read() {
-            Ok((read, selection)) => Box::pin(executor.stream(read).map(move |partial| {
-                let mut finished = selection.finish(vec![partial?], &mut NoReads)?;
-                finished.pop().ok_or_else(|| {
-                    Error::new(ErrorKind::Decode, "nothing came of a row that was read")
-                })
-            })),
+            Ok(read) => executor.stream(read),
             Err(error) => Box::pin(stream::once(future::ready(Err(error)))),
         }
     }
@@ -270,7 +264,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// What an executor takes, if one statement is enough.
-    pub(in crate::query) fn into_read(self) -> Result<(Read<S::Partial>, S)> {
+    pub(in crate::query) fn into_read(self) -> Result<Read<S::Output>> {
         if !S::FLAT {
             return Err(Error::new(
                 ErrorKind::Refused,
@@ -278,16 +272,13 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
             )
             .with_table(E::TABLE.name));
         }
-        let (select, selection) = self.into_select()?;
-        Ok((
-            Read {
-                cost: cost::<E>(&select),
-                statement: select.into_rows(),
-                entity: None,
-                decode: decode_partial::<E, S>,
-            },
-            selection,
-        ))
+        let (select, _) = self.into_select()?;
+        Ok(Read {
+            cost: cost::<E>(&select),
+            statement: select.into_rows(),
+            entity: None,
+            decode: decode_whole::<E, S>,
+        })
     }
 
     /// Runs the query, and makes something of its rows.
@@ -297,15 +288,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         finish: impl FnOnce(Vec<S::Output>) -> Result<R> + Send,
     ) -> impl Future<Output = Result<R>> + Send {
         if S::FLAT {
-            let (prepared, selection) = match self.into_read() {
-                Ok((read, selection)) => (Ok(read), Some(selection)),
-                Err(error) => (Err(error), None),
-            };
-            return read(executor, prepared, move |partials| match selection {
-                Some(selection) => finish(selection.finish(partials, &mut NoReads)?),
-                None => finish(Vec::new()),
-            })
-            .left_future();
+            return read(executor, self.into_read(), finish).left_future();
         }
         let together = match self.into_reads() {
             Ok(reads) => executor.read_together(reads).left_future(),
@@ -419,10 +402,11 @@ fn cost<E: Entity>(select: &Select) -> Cost {
     }
 }
 
-pub(in crate::query) fn decode_partial<E: Entity, S: Selection<E>>(
+/// What comes of a row, as a [`Read`] takes it.
+pub(in crate::query) fn decode_whole<E: Entity, S: Selection<E>>(
     row: &dyn Row,
-) -> Result<S::Partial> {
-    S::decode(row, 0)
+) -> Result<S::Output> {
+    S::finish_one(S::decode(row, 0)?)
 }
 
 /// Runs a read that may not have come about, and makes something of its rows.

@@ -57,6 +57,10 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial>;
 
+    /// Makes what comes of a row, where one statement reads it all: as each row is read, and not of all in the end.
+    #[doc(hidden)]
+    fn finish_one(partial: Self::Partial) -> Result<Self::Output>;
+
     /// Reads what belongs to the rows.
     #[doc(hidden)]
     fn finish(
@@ -92,6 +96,10 @@ impl<E: Entity> Selection<E> for Whole {
         entity::decode(&From { row, at })
     }
 
+    fn finish_one(entity: E) -> Result<E> {
+        Ok(entity)
+    }
+
     fn finish(&self, entities: Vec<E>, _reads: &mut dyn Reads) -> Result<Vec<E>> {
         Ok(entities)
     }
@@ -124,6 +132,10 @@ impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column
         })
     }
 
+    fn finish_one(value: T) -> Result<T> {
+        Ok(value)
+    }
+
     fn finish(&self, values: Vec<T>, _reads: &mut dyn Reads) -> Result<Vec<T>> {
         Ok(values)
     }
@@ -154,6 +166,10 @@ macro_rules! tuple {
                 )*
                 let _ = at;
                 Ok(($($name,)*))
+            }
+
+            fn finish_one(partial: Self::Partial) -> Result<Self::Output> {
+                Ok(($($name::finish_one(partial.$index)?,)*))
             }
 
             fn finish(
@@ -195,23 +211,6 @@ struct From<'a> {
 impl Row for From<'_> {
     fn value(&self, index: usize) -> ValueRef<'_> {
         self.row.value(self.at + index)
-    }
-}
-
-/// Where no more is to be read.
-pub(in crate::query) struct NoReads;
-
-impl Reads for NoReads {
-    fn rows(
-        &mut self,
-        statement: &crate::sql::Statement,
-        _each: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()> {
-        Err(Error::new(
-            ErrorKind::Refused,
-            "one statement reads it all, and another was asked for",
-        )
-        .with_statement(statement.text.to_string()))
     }
 }
 
@@ -311,6 +310,10 @@ impl<P: Projection, S: Selection<P::Entity, Output = P::Parts>> Selection<P::Ent
 
     fn decode(row: &dyn Row, at: usize) -> Result<S::Partial> {
         S::decode(row, at)
+    }
+
+    fn finish_one(partial: S::Partial) -> Result<P> {
+        S::finish_one(partial).map(P::from_parts)
     }
 
     fn finish(&self, partials: Vec<S::Partial>, reads: &mut dyn Reads) -> Result<Vec<P>> {
