@@ -68,7 +68,7 @@ pub use self::{
     part::{Computed, Expr, Part},
     raw::{FromRow, RawQuery, raw},
     relation::{Narrowed, Reached, Related, Relation, Through},
-    selection::{Projection, Selection, Whole, With, made, projected},
+    selection::{Make, Projection, Selection, Whole, With, made, projected},
     subquery::exists,
     text::Text,
     upsert::{Upsert, Upserted, upsert},

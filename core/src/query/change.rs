@@ -9,8 +9,10 @@ use crate::{
     entity::{Column, Entity},
     error::{Error, Result},
     query::{
-        Operand, Query, Selection, case::checked, condition::Invalid, run::cost_of,
-        selection::NoReads,
+        Operand, Query, Selection,
+        case::checked,
+        condition::Invalid,
+        run::{cost_of, decode_whole},
     },
     sql::{
         self, Arg, Batch, Cost, Predicate, Select, Statement, Term, Write, WriteExecutor, Written,
@@ -261,11 +263,10 @@ impl<E: Entity, S: Selection<E>> Update<E, S> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let selection = self.returning.clone();
-        let write_of = returned(&selection)
+        let write_of = returned(&self.returning)
             .and_then(|returning| self.into_tree(Some(returning)))
             .map(updating::<E>);
-        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+        write(executor, write_of).map(|written| told::<E, S>(&written?))
     }
 }
 
@@ -341,11 +342,10 @@ impl<E: Entity, S: Selection<E>> Delete<E, S> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let selection = self.returning.clone();
-        let write_of = returned(&selection)
+        let write_of = returned(&self.returning)
             .and_then(|returning| self.into_tree(Some(returning)))
             .map(deleting::<E>);
-        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+        write(executor, write_of).map(|written| told::<E, S>(&written?))
     }
 }
 
@@ -419,9 +419,9 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
     Ok(terms)
 }
 
-fn told<E: Entity, S: Selection<E>>(selection: &S, written: &Written) -> Result<Vec<S::Output>> {
-    let partials = written.rows(0).map(|row| S::decode(&Values(row), 0));
-    selection.finish(partials.collect::<Result<_>>()?, &mut NoReads)
+fn told<E: Entity, S: Selection<E>>(written: &Written) -> Result<Vec<S::Output>> {
+    let rows = written.rows(0);
+    rows.map(|row| decode_whole::<E, S>(&Values(row))).collect()
 }
 
 /// A row that was read already.

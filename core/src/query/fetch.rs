@@ -606,6 +606,11 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
     }
 }
 
+/// All that one row has; it is an error if there has to be one and is none.
+fn wrapped<E: Entity, R: Related, O: Send + 'static>(found: Vec<O>) -> Result<R::Wrapped<O>> {
+    R::wrapped(found).ok_or_else(|| missing(R::Entity::TABLE, E::TABLE))
+}
+
 fn missing(there: &TableDef, referring: &TableDef) -> Error {
     Error::new(
         ErrorKind::NotFound,
@@ -701,6 +706,18 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         ))
     }
 
+    fn finish_one(partial: Self::Partial) -> Result<Self::Output> {
+        match partial {
+            Begun::One(one) => {
+                let found = one.map(N::finish_one).transpose()?;
+                wrapped::<E, R, _>(found.into_iter().collect())
+            }
+            Begun::Many(_) => Err(Invalid::Refused(
+                "what to-many relations lead to is read for all rows at once",
+            ))?,
+        }
+    }
+
     fn finish(
         &self,
         partials: Vec<Self::Partial>,
@@ -731,10 +748,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
             };
             is_there.into_iter().map(of).collect()
         };
-        let wrapped = found
-            .into_iter()
-            .map(|found| R::wrapped(found).ok_or_else(|| missing(R::Entity::TABLE, E::TABLE)));
-        wrapped.collect()
+        found.into_iter().map(wrapped::<E, R, _>).collect()
     }
 }
 
@@ -759,6 +773,10 @@ impl<E: Entity, R: Related, J: Through> Selection<E> for Relation<E, R, J> {
 
     fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial> {
         <Fetch<E, R, J> as Selection<E>>::decode(row, at)
+    }
+
+    fn finish_one(partial: Self::Partial) -> Result<Self::Output> {
+        <Fetch<E, R, J> as Selection<E>>::finish_one(partial)
     }
 
     fn finish(

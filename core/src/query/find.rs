@@ -63,7 +63,7 @@ pub(crate) fn found_by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
         return Ok(read);
     }
     let found = Query::<E>::new().equal(E::TABLE.key, read.statement.args);
-    found.into_read().map(|(read, _)| read)
+    found.into_read()
 }
 
 /// Reads the row with this key, whatever filters the entity has.

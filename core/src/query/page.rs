@@ -409,6 +409,10 @@ impl<E: Entity, S: Selection<E>> Selection<E> for Keyed<S> {
         Ok((partial, values))
     }
 
+    fn finish_one((partial, values): Self::Partial) -> Result<Self::Output> {
+        Ok((S::finish_one(partial)?, values))
+    }
+
     fn finish(
         &self,
         partials: Vec<Self::Partial>,

@@ -2,7 +2,7 @@
 
 use std::future::{self, Future};
 
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::{FutureExt as _, stream};
 
 use crate::{
     entity::{Column, ColumnDef, Entity},
@@ -12,7 +12,6 @@ use crate::{
         condition::Invalid,
         filters::{self, Lifted},
         grouping,
-        selection::NoReads,
         table_sql::TableSql,
     },
     sql::{
@@ -290,12 +289,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// at once.
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, S::Output> {
         match self.into_read() {
-            Ok((read, selection)) => Box::pin(executor.stream(read).map(move |partial| {
-                let mut finished = selection.finish(vec![partial?], &mut NoReads)?;
-                finished.pop().ok_or_else(|| {
-                    Error::new(ErrorKind::Decode, "nothing came of a row that was read")
-                })
-            })),
+            Ok(read) => executor.stream(read),
             Err(error) => Box::pin(stream::once(future::ready(Err(error)))),
         }
     }
@@ -310,7 +304,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// What an executor takes, if one statement is enough.
-    pub(in crate::query) fn into_read(self) -> Result<(Read<S::Partial>, S::Prepared)> {
+    pub(in crate::query) fn into_read(self) -> Result<Read<S::Output>> {
         if !S::FLAT {
             return Err(Error::new(
                 ErrorKind::Refused,
@@ -318,16 +312,13 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
             )
             .with_table(E::TABLE.name));
         }
-        let (select, selection) = self.into_select()?;
-        Ok((
-            Read {
-                cost: cost::<E>(&select),
-                statement: select.into_rows(),
-                entity: None,
-                decode: decode_partial::<E, S>,
-            },
-            selection,
-        ))
+        let (select, _) = self.into_select()?;
+        Ok(Read {
+            cost: cost::<E>(&select),
+            statement: select.into_rows(),
+            entity: None,
+            decode: decode_whole::<E, S>,
+        })
     }
 
     /// Runs the query, and makes something of its rows.
@@ -337,15 +328,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         finish: impl FnOnce(Vec<S::Output>) -> Result<R> + Send,
     ) -> impl Future<Output = Result<R>> + Send {
         if S::FLAT {
-            let (prepared, selection) = match self.into_read() {
-                Ok((read, selection)) => (Ok(read), Some(selection)),
-                Err(error) => (Err(error), None),
-            };
-            return read(executor, prepared, move |partials| match selection {
-                Some(selection) => finish(selection.finish(partials, &mut NoReads)?),
-                None => finish(Vec::new()),
-            })
-            .left_future();
+            return read(executor, self.into_read(), finish).left_future();
         }
         let together = match self.into_reads() {
             Ok(reads) => executor.read_together(reads).left_future(),
@@ -495,10 +478,11 @@ pub(in crate::query) fn cost_of<E: Entity>(conditions: &[Predicate], limit: Opti
     }
 }
 
-pub(in crate::query) fn decode_partial<E: Entity, S: Selection<E>>(
+/// What comes of a row, as a [`Read`] takes it.
+pub(in crate::query) fn decode_whole<E: Entity, S: Selection<E>>(
     row: &dyn Row,
-) -> Result<S::Partial> {
-    S::decode(row, 0)
+) -> Result<S::Output> {
+    S::finish_one(S::decode(row, 0)?)
 }
 
 /// Runs a read that may not have come about, and makes something of its rows.

@@ -555,7 +555,7 @@ async fn values_that_no_column_could_hold_are_errors() {
 
 #[test]
 fn reads_of_few_small_rows_are_small() {
-    let item = |query: Query<Item>| query.into_read().unwrap().0.cost;
+    let item = |query: Query<Item>| query.into_read().unwrap().cost;
     assert_eq!(item(Query::new()), Cost::Any);
     assert_eq!(item(Query::new().limit(100)), Cost::Small);
     assert_eq!(item(Query::new().limit(101)), Cost::Any);
@@ -568,7 +568,7 @@ fn reads_of_few_small_rows_are_small() {
         item(Query::new().filter(Item::NAME.eq("a").or(Item::ID.eq(1)))),
         Cost::Any
     );
-    let photo = |query: Query<Photo>| query.into_read().unwrap().0.cost;
+    let photo = |query: Query<Photo>| query.into_read().unwrap().cost;
     assert_eq!(photo(Query::new().limit(1)), Cost::Any);
     assert_eq!(photo(Query::new().filter(Photo::ID.eq("a"))), Cost::Any);
     assert_eq!(
