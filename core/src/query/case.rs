@@ -96,6 +96,7 @@ where
     Option<T>: ColumnType,
 {
     /// The expression, NULL where no condition is true.
+    #[must_use]
     pub fn or_null(self) -> Expr<E, Option<T>> {
         self.ending(Node::of(Ok(Term::Value(Value::Null))))
     }
@@ -109,6 +110,7 @@ pub(in crate::query) fn checked(node: Result<Node, ValueError>) -> Node {
 /// # Conditions as values
 impl<E: Entity> Condition<E> {
     /// Whether it is true, as an expression.
+    #[must_use]
     pub fn as_bool(self) -> Expr<E, bool> {
         let (predicate, shape) = self.into_parts();
         let mut node = Node::of(predicate.map(|predicate| Term::Test(Box::new(predicate))));

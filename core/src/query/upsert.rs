@@ -135,21 +135,13 @@ impl<E: Entity> Upsert<E> {
             self.entity.set_key(key);
         }
         let values = self.values()?;
-        if let Some(null) = on.iter().find(|column| values[**column].is_null()) {
-            return Err(Error::new(
-                ErrorKind::Value,
-                "a NULL equals nothing, so no row can be found by it: set the column that decides",
-            )
-            .with_table(table.name)
-            .with_column(table.columns[*null].name));
-        }
+        decides::<E>(&on, &values)?;
         let writer_key = table.writer_key().filter(|_| is_new_key);
-        let mut keys = Vec::new();
-        keys.extend(writer_key.map(|column| NewKey {
+        let key = writer_key.map(|column| NewKey {
             table: table.name,
             column: table.columns[column].name,
             above: 0,
-        }));
+        });
         let name = |column: &usize| table.columns[*column].name;
         let written: Vec<usize> = table.written_columns().collect();
         let names: Vec<_> = written.iter().map(name).collect();
@@ -164,15 +156,13 @@ impl<E: Entity> Upsert<E> {
             }
         });
         let mut write = Write::from_batch(Batch {
-            keys,
+            keys: key.into_iter().collect(),
             ..Batch::default()
         });
         write.push(table.name, insert, args.collect(), true);
         let of = |columns: &[usize]| -> Vec<Arg> {
-            let columns = columns.iter();
-            columns
-                .map(|column| Arg::Value(values[*column].clone()))
-                .collect()
+            let value = |column: &usize| Arg::Value(values[*column].clone());
+            columns.iter().map(value).collect()
         };
         let updates = !updated.is_empty();
         if updates {
@@ -279,6 +269,19 @@ impl<E: Entity> Upsert<E> {
             }
         }
         Ok(values)
+    }
+}
+
+/// That a row can be found by the unique key.
+fn decides<E: Entity>(on: &[usize], values: &[Value]) -> Result<()> {
+    match on.iter().find(|column| values[**column].is_null()) {
+        None => Ok(()),
+        Some(null) => Err(Error::new(
+            ErrorKind::Value,
+            "a NULL equals nothing, so no row can be found by it: set the column that decides",
+        )
+        .with_table(E::TABLE.name)
+        .with_column(E::TABLE.columns[*null].name)),
     }
 }
 

@@ -393,6 +393,7 @@ impl Renderer {
         }
     }
 
+    #[allow(clippy::too_many_lines, reason = "an arm for each kind")]
     pub(in crate::sql) fn term(&mut self, term: Term) {
         match term {
             Term::Column(name) => self.column(name),
@@ -550,6 +551,7 @@ impl Renderer {
         self.push(")");
     }
 
+    #[allow(clippy::too_many_lines, reason = "an arm for each kind")]
     fn predicate(&mut self, predicate: Predicate) {
         match predicate {
             Predicate::Constant(all) => self.push(if all { "TRUE" } else { "FALSE" }),
