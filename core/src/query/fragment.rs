@@ -246,11 +246,7 @@ fn pieces(sql: &'static str, nodes: Vec<Node>) -> Result<Vec<Piece>, Invalid> {
     if used.contains(&false) {
         return Err(MISMATCH);
     }
-    // What follows is not to be a part of the statement's last comment, or of another one.
     text.push_str(rest.trim_end().trim_end_matches(';'));
-    if sql.contains("--") {
-        text.push('\n');
-    }
     pieces.push(Piece::Sql(text.into()));
     Ok(pieces)
 }
