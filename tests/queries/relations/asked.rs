@@ -177,7 +177,7 @@ async fn other_kinds_are_asked_about_too() {
     };
     gives!(db, products(Product::TAGS.count().eq(2)), ["tea"]);
     gives!(db, products(Product::TAGS.all(Tag::LABEL.is_not_null())), ["jam", "pan"]);
-    gives!(db, products(Product::TAGS.of_all(Tag::CODE.min()).eq("food")), ["jam"]);
+    gives!(db, products(Product::TAGS.of_all(Tag::CODE.min()).eq("Food")), ["jam"]);
     let lines = |condition| {
         let query = Line::query().filter(condition);
         query.order_by([Line::ORDER_ID.asc(), Line::POSITION.asc()]).select(Line::POSITION)

@@ -42,7 +42,7 @@ async fn a_graph_hangs_by_relations_from_either_side() {
         assert_eq!(ctx.related(eve, Customer::ADDRESSES)?.len(), 1);
         Ok(())
     };
-    let after = async |db: &Database| {
+    let after = async |db: &Database| -> Result<()> {
         let found = Customer::query()
             .filter(Customer::NAME.eq("Eve"))
             .with(Customer::ORDERS.then(Order::LINES.then(Line::REMARKS)))
@@ -77,7 +77,7 @@ async fn a_graph_of_its_own_kind_and_one_whose_references_share_a_column() {
         assert_eq!(ctx.related(middle[0], Employee::REPORTS)?.len(), 1);
         Ok(())
     };
-    let after = async |db: &Database| {
+    let after = async |db: &Database| -> Result<()> {
         let away = Club::query().filter(Club::AWAY.any(Fixture::LEAGUE.eq(7)));
         assert_eq!(away.one(db).await?.name, "z");
         Ok(())
@@ -118,7 +118,7 @@ async fn a_child_is_taken_from_its_parent_by_the_relation() {
         assert_eq!((saved.updated, saved.deleted), (4, 2));
         Ok(())
     };
-    let after = async |db: &Database| {
+    let after = async |db: &Database| -> Result<()> {
         assert_eq!(ids_by_hand(db, "SELECT order_id FROM line ORDER BY 1"), [2, 4, 5]);
         assert_eq!(ids_by_hand(db, "SELECT id FROM employee WHERE manager_id IS NULL"), [1, 4]);
         assert_eq!(ids_by_hand(db, "SELECT count(*) FROM fixture WHERE home IS NULL"), [2]);
@@ -149,7 +149,7 @@ async fn cascades_are_the_same_in_the_database_and_in_the_context() {
         assert!(!ctx.has_changes());
         Ok(())
     };
-    let after = async |db: &Database| {
+    let after = async |db: &Database| -> Result<()> {
         assert_eq!(ids_by_hand(db, "SELECT count(*) FROM line"), [3]);
         assert_eq!(ids_by_hand(db, "SELECT id FROM remark ORDER BY 1"), [3, 4, 5]);
         assert_eq!(ids_by_hand(db, "SELECT count(*) FROM product_tag"), [1]);

@@ -128,7 +128,7 @@ async fn what_is_related_is_as_it_is_in_the_context() {
         assert_eq!(ctx.related(new, Order::LINES)?, [line]);
         Ok(())
     };
-    let after = async |db: &Database| {
+    let after = async |db: &Database| -> Result<()> {
         let query = Customer::query().order_by(Customer::ID.asc());
         let orders = Customer::ORDERS.order_by([Order::ID.asc()]).select(Order::ID);
         let found = query.select(orders).all(db).await?;
