@@ -280,15 +280,19 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         let (predicate, shape) = condition.into_parts();
         let shape = shape.and(self.shape).around();
         let asked = predicate.and_then(|predicate| self.asked(Some(predicate)));
-        let asked = asked.map(|Asked { hops, conditions, .. }| {
-            if R::MANY {
-                return Predicate::Related { hops, conditions };
-            }
-            Predicate::At {
-                hops,
-                predicate: Box::new(Predicate::All(conditions)),
-            }
-        });
+        let asked = asked.map(
+            |Asked {
+                 hops, conditions, ..
+             }| {
+                if R::MANY {
+                    return Predicate::Related { hops, conditions };
+                }
+                Predicate::At {
+                    hops,
+                    predicate: Box::new(Predicate::All(conditions)),
+                }
+            },
+        );
         Condition::shaped(asked, shape)
     }
 
@@ -658,9 +662,9 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
             };
             is_there.into_iter().map(of).collect()
         };
-        let wrapped = found.into_iter().map(|found| {
-            R::wrapped(found).ok_or_else(|| missing(R::Entity::TABLE, E::TABLE))
-        });
+        let wrapped = found
+            .into_iter()
+            .map(|found| R::wrapped(found).ok_or_else(|| missing(R::Entity::TABLE, E::TABLE)));
         wrapped.collect()
     }
 }

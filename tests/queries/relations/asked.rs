@@ -7,7 +7,8 @@ use crate::world::{
     ids_by_hand, shop,
 };
 
-const ORDERS: &str = r#"SELECT 1 FROM "order's ""list""" AS o WHERE o."customer's ""id""" = customer.id"#;
+const ORDERS: &str =
+    r#"SELECT 1 FROM "order's ""list""" AS o WHERE o."customer's ""id""" = customer.id"#;
 
 fn of_customers() -> Vec<(Condition<Customer>, String)> {
     let orders = |rest: &str| format!("EXISTS ({ORDERS} {rest})");
@@ -131,17 +132,35 @@ async fn conditions_over_relations_are_those_of_sql() {
                 .order_by(Customer::ID.asc())
                 .select(Customer::ID)
         };
-        let yes = ids_by_hand(&db, &format!("SELECT id FROM customer WHERE {sql} ORDER BY id"));
+        let yes = ids_by_hand(
+            &db,
+            &format!("SELECT id FROM customer WHERE {sql} ORDER BY id"),
+        );
         let no: Vec<i64> = (1..=4).filter(|id| !yes.contains(id)).collect();
-        everywhere!(db, ids(condition.clone()), |found| assert_eq!(found.unwrap(), yes, "{sql}"));
-        everywhere!(db, ids(!condition.clone()), |found| assert_eq!(found.unwrap(), no, "{sql}"));
-        everywhere!(db, ids(!!condition.clone()), |found| assert_eq!(found.unwrap(), yes, "{sql}"));
+        everywhere!(db, ids(condition.clone()), |found| assert_eq!(
+            found.unwrap(),
+            yes,
+            "{sql}"
+        ));
+        everywhere!(db, ids(!condition.clone()), |found| assert_eq!(
+            found.unwrap(),
+            no,
+            "{sql}"
+        ));
+        everywhere!(db, ids(!!condition.clone()), |found| assert_eq!(
+            found.unwrap(),
+            yes,
+            "{sql}"
+        ));
         let query = Customer::query().filter(condition.clone());
         let count = query.clone().count(&db).await.unwrap();
         assert_eq!(count, yes.len() as u64, "{sql}");
         assert_eq!(query.exists(&db).await.unwrap(), !yes.is_empty(), "{sql}");
         // In the midst of others.
-        let both = condition.clone().and(!condition.clone()).or(Customer::ID.eq(2));
+        let both = condition
+            .clone()
+            .and(!condition.clone())
+            .or(Customer::ID.eq(2));
         gives!(db, ids(both), [2]);
         let either = condition.clone().or(!condition).and(Customer::ID.le(2));
         gives!(db, ids(either), [1, 2]);
@@ -152,14 +171,22 @@ async fn conditions_over_relations_are_those_of_sql() {
 async fn other_kinds_are_asked_about_too() {
     let db = shop().await;
     let employees = |condition| {
-        let query = Employee::query().filter(condition).order_by(Employee::ID.asc());
+        let query = Employee::query()
+            .filter(condition)
+            .order_by(Employee::ID.asc());
         query.select(Employee::ID)
     };
-    gives!(db, employees(Employee::REPORTS.any(Employee::PAY.gt(90))), [1]);
+    gives!(
+        db,
+        employees(Employee::REPORTS.any(Employee::PAY.gt(90))),
+        [1]
+    );
     // Of two rows of one table each is meant.
     let better_paid = Employee::MANAGER.get(Employee::PAY).lt(Employee::PAY);
     gives!(db, employees(better_paid), [3]);
-    let of_reports = Employee::REPORTS.of_all(Employee::PAY.max()).gt(Employee::PAY);
+    let of_reports = Employee::REPORTS
+        .of_all(Employee::PAY.max())
+        .gt(Employee::PAY);
     gives!(db, employees(of_reports), [1]);
     let lonely = Employee::MANAGER.any(Employee::REPORTS.count().eq(1));
     gives!(db, employees(lonely), [4]);
@@ -167,20 +194,34 @@ async fn other_kinds_are_asked_about_too() {
         let query = Team::query().filter(condition).order_by(Team::ID.asc());
         query.select(Team::ID)
     };
-    let scored = Team::AT_HOME.any(Match::GOALS.gt(2)).and(Team::AWAY.none(Match::GOALS.eq(3)));
+    let scored = Team::AT_HOME
+        .any(Match::GOALS.gt(2))
+        .and(Team::AWAY.none(Match::GOALS.eq(3)));
     gives!(db, teams(scored), [1]);
     let same = Team::AT_HOME.any(Match::AWAY.get(Team::NAME).eq("red"));
     gives!(db, teams(same), [1, 2]);
     let products = |condition| {
-        let query = Product::query().filter(condition).order_by(Product::ID.asc());
+        let query = Product::query()
+            .filter(condition)
+            .order_by(Product::ID.asc());
         query.select(Product::NAME)
     };
     gives!(db, products(Product::TAGS.count().eq(2)), ["tea"]);
-    gives!(db, products(Product::TAGS.all(Tag::LABEL.is_not_null())), ["jam", "pan"]);
-    gives!(db, products(Product::TAGS.of_all(Tag::CODE.min()).eq("Food")), ["jam"]);
+    gives!(
+        db,
+        products(Product::TAGS.all(Tag::LABEL.is_not_null())),
+        ["jam", "pan"]
+    );
+    gives!(
+        db,
+        products(Product::TAGS.of_all(Tag::CODE.min()).eq("Food")),
+        ["jam"]
+    );
     let lines = |condition| {
         let query = Line::query().filter(condition);
-        query.order_by([Line::ORDER_ID.asc(), Line::POSITION.asc()]).select(Line::POSITION)
+        query
+            .order_by([Line::ORDER_ID.asc(), Line::POSITION.asc()])
+            .select(Line::POSITION)
     };
     gives!(db, lines(Line::REMARKS.any(Remark::TEXT.eq("gift"))), [7]);
     gives!(db, lines(Line::REMARKS.count().eq(0)), [2, 1, 1]);
@@ -198,7 +239,10 @@ async fn expressions_over_relations_are_selected_sorted_by_and_grouped() {
     let db = shop().await;
     let totals = Customer::ORDERS.of_all(Order::TOTAL.sum());
     let query = Customer::query()
-        .order_by([Customer::ORDERS.count().desc(), Customer::REFERRER.get(Customer::NAME).asc()])
+        .order_by([
+            Customer::ORDERS.count().desc(),
+            Customer::REFERRER.get(Customer::NAME).asc(),
+        ])
         .order_by(Customer::ID.asc())
         .select((
             Customer::ID,
@@ -222,9 +266,18 @@ async fn expressions_over_relations_are_selected_sorted_by_and_grouped() {
     );
     let grouped = Order::query()
         .group_by(Order::CUSTOMER.get(Customer::NAME))
-        .having(Order::CUSTOMER.get(Customer::ORDERS.count()).gt(1).or(count::<Order>().eq(1)))
+        .having(
+            Order::CUSTOMER
+                .get(Customer::ORDERS.count())
+                .gt(1)
+                .or(count::<Order>().eq(1)),
+        )
         .order_by(Order::CUSTOMER.get(Customer::NAME).asc())
-        .select((Order::CUSTOMER.get(Customer::NAME), count(), Order::LINES.count().sum()));
+        .select((
+            Order::CUSTOMER.get(Customer::NAME),
+            count(),
+            Order::LINES.count().sum(),
+        ));
     gives!(
         db,
         grouped,
@@ -236,9 +289,16 @@ async fn expressions_over_relations_are_selected_sorted_by_and_grouped() {
     );
     // A row that asks about itself through two ways.
     let both = Order::query()
-        .filter(Order::SHIP_TO.get(Address::CUSTOMER_ID).eq(Order::CUSTOMER.get(Customer::ID)).and(
-            Order::SHIP_TO.get(Address::CUSTOMER.get(Customer::NAME)).eq("Ada"),
-        ))
+        .filter(
+            Order::SHIP_TO
+                .get(Address::CUSTOMER_ID)
+                .eq(Order::CUSTOMER.get(Customer::ID))
+                .and(
+                    Order::SHIP_TO
+                        .get(Address::CUSTOMER.get(Customer::NAME))
+                        .eq("Ada"),
+                ),
+        )
         .order_by(Order::ID.asc())
         .select(Order::ID);
     gives!(db, both, [1, 4]);
@@ -250,7 +310,9 @@ async fn what_cannot_be_asked_says_so() {
     let query = Customer::query();
     let limited = query.clone().filter(Customer::ORDERS.limit(1).exists());
     fails!(db, limited, Refused, "cannot be asked about");
-    let offset = query.clone().select(Customer::ORDERS.limit(2).offset(1).count());
+    let offset = query
+        .clone()
+        .select(Customer::ORDERS.limit(2).offset(1).count());
     fails!(db, offset, Refused, "cannot be asked about");
     let plain = query.clone().select(Customer::ORDERS.of_all(Order::TOTAL));
     fails!(db, plain, Refused, "an aggregate");

@@ -9,20 +9,25 @@ use crate::world::{Address, Customer, Line, Order, Product, ProductTag, Tag, sho
 async fn dangling(sql: &str) -> Database {
     let db = shop().await;
     let connection = outsider(db.path());
-    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    connection
+        .execute_batch("PRAGMA foreign_keys = OFF")
+        .unwrap();
     connection.execute_batch(sql).unwrap();
     db
 }
 
 #[tokio::test]
 async fn a_required_reference_to_nothing_is_an_error_that_names_the_table() {
-    let db = dangling(r#"UPDATE "order's ""list""" SET "customer's ""id""" = 99 WHERE id = 4"#).await;
+    let db =
+        dangling(r#"UPDATE "order's ""list""" SET "customer's ""id""" = 99 WHERE id = 4"#).await;
     let check = |error: Error| {
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
         assert_eq!(error.table(), Some("order's \"list\""));
         assert!(error.to_string().contains("Customer"), "{error}");
     };
-    everywhere!(db, Order::query().with(Order::CUSTOMER), |found| check(found.unwrap_err()));
+    everywhere!(db, Order::query().with(Order::CUSTOMER), |found| check(
+        found.unwrap_err()
+    ));
     let names = Order::query().select(Order::CUSTOMER.select(Customer::NAME));
     everywhere!(db, names, |found| check(found.unwrap_err()));
     // Below others.
@@ -31,10 +36,21 @@ async fn a_required_reference_to_nothing_is_an_error_that_names_the_table() {
     let below = Line::query().with(Line::ORDER.then(Order::CUSTOMER.then(Customer::ADDRESSES)));
     everywhere!(db, below, |found| check(found.unwrap_err()));
     let mut ctx = db.context();
-    check(Order::query().with(Order::CUSTOMER).load(&mut ctx).await.unwrap_err());
+    check(
+        Order::query()
+            .with(Order::CUSTOMER)
+            .load(&mut ctx)
+            .await
+            .unwrap_err(),
+    );
     assert!(ctx.is_empty());
     let order = ctx.find::<Order>(4).await.unwrap().unwrap();
-    assert!(ctx.load_related(order, Order::CUSTOMER).await.unwrap().is_none());
+    assert!(
+        ctx.load_related(order, Order::CUSTOMER)
+            .await
+            .unwrap()
+            .is_none()
+    );
     // Of the one that is not there nothing is true, and it has no name.
     let any = Order::query().filter(Order::CUSTOMER.any(Customer::ID.gt(0)));
     assert_eq!(any.count(&db).await.unwrap(), 4);
@@ -52,7 +68,11 @@ async fn an_optional_reference_to_nothing_leads_to_none() {
     everywhere!(db, query, |found| {
         let found = found.unwrap();
         assert_eq!(found.len(), 5);
-        assert!(found.iter().all(|(order, to)| order.ship_to_id == Some(99) && to.is_none()));
+        assert!(
+            found
+                .iter()
+                .all(|(order, to)| order.ship_to_id == Some(99) && to.is_none())
+        );
     });
     let exists = Order::query().filter(Order::SHIP_TO.exists());
     assert_eq!(exists.count(&db).await.unwrap(), 0);
@@ -66,18 +86,28 @@ async fn a_join_entity_that_leads_to_nothing_is_an_error_where_the_others_are_re
         assert_eq!(error.table(), Some("product_tag"));
         assert!(error.to_string().contains("Tag"), "{error}");
     };
-    everywhere!(db, Product::query().with(Product::TAGS), |found| check(found.unwrap_err()));
+    everywhere!(db, Product::query().with(Product::TAGS), |found| check(
+        found.unwrap_err()
+    ));
     let limited = Product::query().with(Product::TAGS.order_by([Tag::CODE.asc()]).limit(1));
     everywhere!(db, limited, |found| check(found.unwrap_err()));
     let filtered = Product::query().with(Product::TAGS.filter(Tag::LABEL.is_not_null()));
     everywhere!(db, filtered, |found| check(found.unwrap_err()));
     let mut ctx = db.context();
-    check(Product::query().with(Product::TAGS).load(&mut ctx).await.unwrap_err());
+    check(
+        Product::query()
+            .with(Product::TAGS)
+            .load(&mut ctx)
+            .await
+            .unwrap_err(),
+    );
     assert!(ctx.is_empty());
     let by_entity = Product::query().with(Product::TAGGED.then(ProductTag::TAG));
     everywhere!(db, by_entity, |found| check(found.unwrap_err()));
     // Only those that are there count.
-    let counts = Product::query().order_by(Product::ID.asc()).select(Product::TAGS.count());
+    let counts = Product::query()
+        .order_by(Product::ID.asc())
+        .select(Product::TAGS.count());
     gives!(db, counts, [1, 1, 0]);
 }
 
@@ -86,7 +116,11 @@ async fn a_table_that_is_not_there_is_an_error_and_the_reader_stays_usable() {
     let db = shop().await;
     execute(&db, "DROP TABLE remark").await;
     for _ in 0..20 {
-        let missing = Line::query().with(Line::REMARKS).all(&db).await.unwrap_err();
+        let missing = Line::query()
+            .with(Line::REMARKS)
+            .all(&db)
+            .await
+            .unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::Statement, "{missing}");
         assert!(missing.to_string().contains("remark"), "{missing}");
         let asked = Line::query().filter(Line::REMARKS.exists()).all(&db).await;
@@ -147,21 +181,38 @@ async fn has_one_of_what_may_be_several_is_a_model_error() {
     let message = "write `unique` at the field `car_id`";
     fails!(db, Car::query().with(Car::PLATE), Model, message);
     fails!(db, Car::query().filter(Car::PLATE.exists()), Model, message);
-    fails!(db, Car::query().select(Car::PLATE.get(Plate::ID)), Model, message);
+    fails!(
+        db,
+        Car::query().select(Car::PLATE.get(Plate::ID)),
+        Model,
+        message
+    );
     let mut ctx = db.context();
     let car = ctx.add(Car { id: 0 });
-    assert_eq!(ctx.related(car, Car::PLATE).unwrap_err().kind(), ErrorKind::Model);
+    assert_eq!(
+        ctx.related(car, Car::PLATE).unwrap_err().kind(),
+        ErrorKind::Model
+    );
     let load = Car::query().with(Car::PLATE).load(&mut ctx).await;
     assert_eq!(load.unwrap_err().kind(), ErrorKind::Model);
     // What reads it for no row at all says so as well.
-    fails!(db, Plate::query().with(Plate::CAR.then(Car::PLATE)), Model, message);
+    fails!(
+        db,
+        Plate::query().with(Plate::CAR.then(Car::PLATE)),
+        Model,
+        message
+    );
 }
 
 #[tokio::test]
 async fn a_relation_to_many_is_no_stream() {
     use futures_util::TryStreamExt as _;
     let db = shop().await;
-    let many: Result<Vec<_>, _> = Order::query().with(Order::LINES).stream(&db).try_collect().await;
+    let many: Result<Vec<_>, _> = Order::query()
+        .with(Order::LINES)
+        .stream(&db)
+        .try_collect()
+        .await;
     assert_eq!(many.unwrap_err().kind(), ErrorKind::Refused);
     let one: Vec<_> = Order::query()
         .with(Order::CUSTOMER.then(Customer::ACCOUNT))

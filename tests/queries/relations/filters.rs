@@ -9,12 +9,30 @@ async fn they_apply_to_queries_counts_and_keys() {
     let db = shop().await;
     let ids = |query: Query<Document>| query.order_by(Document::ID.asc()).select(Document::ID);
     gives!(db, ids(Document::query()), [1, 4, 5, 6]);
-    gives!(db, ids(Document::query().without_filter("live")), [1, 2, 4, 5, 6]);
-    gives!(db, ids(Document::query().without_filter("tenant")), [1, 3, 4, 5, 6]);
-    let neither = Document::query().without_filter("live").without_filter("tenant");
+    gives!(
+        db,
+        ids(Document::query().without_filter("live")),
+        [1, 2, 4, 5, 6]
+    );
+    gives!(
+        db,
+        ids(Document::query().without_filter("tenant")),
+        [1, 3, 4, 5, 6]
+    );
+    let neither = Document::query()
+        .without_filter("live")
+        .without_filter("tenant");
     gives!(db, ids(neither), [1, 2, 3, 4, 5, 6]);
-    gives!(db, ids(Document::query().without_filters()), [1, 2, 3, 4, 5, 6]);
-    gives!(db, ids(Document::query().without_filters().without_filter("live")), [1, 2, 3, 4, 5, 6]);
+    gives!(
+        db,
+        ids(Document::query().without_filters()),
+        [1, 2, 3, 4, 5, 6]
+    );
+    gives!(
+        db,
+        ids(Document::query().without_filters().without_filter("live")),
+        [1, 2, 3, 4, 5, 6]
+    );
     assert_eq!(Document::query().count(&db).await.unwrap(), 4);
     let deleted = Document::query().filter(Document::DELETED.eq(true));
     assert!(!deleted.clone().exists(&db).await.unwrap());
@@ -32,17 +50,27 @@ async fn they_apply_to_queries_counts_and_keys() {
 async fn they_apply_to_relations_but_not_to_the_one_that_has_to_be_there() {
     let db = shop().await;
     let folders = || Folder::query().order_by(Folder::ID.asc());
-    let ids = Folder::DOCUMENTS.order_by([Document::ID.asc()]).select(Document::ID);
-    gives!(db, folders().select((Folder::ID, ids.clone())), [(1, vec![1, 6]), (4, vec![])]);
+    let ids = Folder::DOCUMENTS
+        .order_by([Document::ID.asc()])
+        .select(Document::ID);
+    gives!(
+        db,
+        folders().select((Folder::ID, ids.clone())),
+        [(1, vec![1, 6]), (4, vec![])]
+    );
     let with_deleted = ids.clone().without_filter("live");
     gives!(db, folders().select(with_deleted), [vec![1, 2, 6], vec![]]);
-    let everything = folders().without_filters().select(ids.clone().without_filters());
+    let everything = folders()
+        .without_filters()
+        .select(ids.clone().without_filters());
     gives!(db, everything, [vec![1, 2, 3, 6], vec![4], vec![5], vec![]]);
     gives!(db, folders().select(Folder::DOCUMENTS.count()), [2, 0]);
     let all = Folder::DOCUMENTS.without_filter("live").count();
     gives!(db, folders().select(all), [3, 0]);
     let deleted = Document::DELETED.eq(true);
-    let any = folders().filter(Folder::DOCUMENTS.any(deleted.clone())).select(Folder::ID);
+    let any = folders()
+        .filter(Folder::DOCUMENTS.any(deleted.clone()))
+        .select(Folder::ID);
     gives!(db, any, [0_i64; 0]);
     let any = Folder::DOCUMENTS.without_filters().any(deleted);
     gives!(db, folders().filter(any).select(Folder::ID), [1]);
@@ -59,10 +87,28 @@ async fn they_apply_to_relations_but_not_to_the_one_that_has_to_be_there() {
         [(1, 1, Some(1)), (4, 2, None), (5, 3, None), (6, 1, None)]
     );
     let copies = Document::COPY_OF.without_filters().select(Folder::ID);
-    gives!(db, documents().select(copies), [Some(1), Some(2), Some(3), None]);
-    gives!(db, documents().select(Document::COPY_OF.get(Folder::TENANT)), [Some(1), None, None, None]);
-    gives!(db, documents().select(Document::FOLDER.get(Folder::TENANT)), [1, 1, 2, 1]);
-    gives!(db, documents().filter(Document::COPY_OF.exists()).select(Document::ID), [1]);
+    gives!(
+        db,
+        documents().select(copies),
+        [Some(1), Some(2), Some(3), None]
+    );
+    gives!(
+        db,
+        documents().select(Document::COPY_OF.get(Folder::TENANT)),
+        [Some(1), None, None, None]
+    );
+    gives!(
+        db,
+        documents().select(Document::FOLDER.get(Folder::TENANT)),
+        [1, 1, 2, 1]
+    );
+    gives!(
+        db,
+        documents()
+            .filter(Document::COPY_OF.exists())
+            .select(Document::ID),
+        [1]
+    );
     let deleted = documents().filter(Document::FOLDER.any(Folder::DELETED.eq(true)));
     gives!(db, deleted.select(Document::ID), [4]);
 }
@@ -74,9 +120,21 @@ async fn those_of_the_entity_between_apply_too() {
     let documents = || Document::query().order_by(Document::ID.asc());
     let labels = Document::LABELS.order_by([Label::ID.asc()]);
     let ids = labels.clone().select(Label::ID);
-    gives!(db, documents().select(ids.clone()), [vec![1], vec![], vec![], vec![3]]);
-    gives!(db, documents().select(ids.clone().limit(5)), [vec![1], vec![], vec![], vec![3]]);
-    gives!(db, documents().select(Document::LABELS.count()), [1, 0, 0, 1]);
+    gives!(
+        db,
+        documents().select(ids.clone()),
+        [vec![1], vec![], vec![], vec![3]]
+    );
+    gives!(
+        db,
+        documents().select(ids.clone().limit(5)),
+        [vec![1], vec![], vec![], vec![3]]
+    );
+    gives!(
+        db,
+        documents().select(Document::LABELS.count()),
+        [1, 0, 0, 1]
+    );
     let sums = Document::LABELS.of_all(Label::ID.sum());
     gives!(db, documents().select(sums), [Some(1), None, None, Some(3)]);
     let odd = documents().filter(Document::LABELS.any(Label::TEXT.eq("odd")));
@@ -85,30 +143,53 @@ async fn those_of_the_entity_between_apply_too() {
     gives!(db, none.select(Document::ID), [4, 5]);
     // Each is lifted by its name, or all together.
     let detached = ids.clone().without_filter("attached");
-    gives!(db, documents().select(detached), [vec![1, 3], vec![], vec![], vec![3]]);
+    gives!(
+        db,
+        documents().select(detached),
+        [vec![1, 3], vec![], vec![], vec![3]]
+    );
     let deleted = ids.clone().without_filter("live");
-    gives!(db, documents().select(deleted), [vec![1, 2], vec![], vec![], vec![3]]);
+    gives!(
+        db,
+        documents().select(deleted),
+        [vec![1, 2], vec![], vec![], vec![3]]
+    );
     let all = ids.without_filters();
-    gives!(db, documents().select(all), [vec![1, 2, 3], vec![], vec![], vec![3]]);
-    let all = Document::LABELS.without_filter("live").without_filter("attached").count();
+    gives!(
+        db,
+        documents().select(all),
+        [vec![1, 2, 3], vec![], vec![], vec![3]]
+    );
+    let all = Document::LABELS
+        .without_filter("live")
+        .without_filter("attached")
+        .count();
     gives!(db, documents().select(all), [3, 0, 0, 1]);
     let attached = Document::ATTACHED.select(DocumentLabel::LABEL_ID);
-    gives!(db, documents().select(attached.order_by([DocumentLabel::LABEL_ID.asc()])), [
-        vec![1, 2],
-        vec![],
-        vec![],
-        vec![3]
-    ]);
+    gives!(
+        db,
+        documents().select(attached.order_by([DocumentLabel::LABEL_ID.asc()])),
+        [vec![1, 2], vec![], vec![], vec![3]]
+    );
 
     let count = async |labels: Fetch<Document, Vec<Label>, DocumentLabel>| {
         let mut ctx = db.context();
         let found = documents().with(labels).load(&mut ctx).await.unwrap();
-        found.iter().map(|(_, labels)| labels.len()).collect::<Vec<_>>()
+        found
+            .iter()
+            .map(|(_, labels)| labels.len())
+            .collect::<Vec<_>>()
     };
     assert_eq!(count(labels.clone()).await, [1, 0, 0, 1]);
     assert_eq!(count(labels.clone().limit(9)).await, [1, 0, 0, 1]);
-    assert_eq!(count(labels.clone().without_filter("attached")).await, [2, 0, 0, 1]);
-    assert_eq!(count(labels.clone().without_filter("live")).await, [2, 0, 0, 1]);
+    assert_eq!(
+        count(labels.clone().without_filter("attached")).await,
+        [2, 0, 0, 1]
+    );
+    assert_eq!(
+        count(labels.clone().without_filter("live")).await,
+        [2, 0, 0, 1]
+    );
     assert_eq!(count(labels.without_filters()).await, [3, 0, 0, 1]);
 }
 
@@ -118,7 +199,11 @@ async fn what_is_loaded_for_one_entity_is_what_its_relation_reads() {
     let mut ctx = db.context();
     let document = ctx.find::<Document>(4).await.unwrap().unwrap();
     // Its folder is deleted, and has to be there.
-    let folder = ctx.load_related(document, Document::FOLDER).await.unwrap().unwrap();
+    let folder = ctx
+        .load_related(document, Document::FOLDER)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(ctx[folder].id, 2);
     let mut ctx = db.context();
     let document = ctx.find::<Document>(4).await.unwrap().unwrap();
@@ -135,7 +220,12 @@ async fn what_is_loaded_for_one_entity_is_what_its_relation_reads() {
 async fn a_name_that_is_none_is_an_error() {
     let db = shop().await;
     let message = "no filter `nosuch`";
-    fails!(db, Document::query().without_filter("nosuch"), Model, message);
+    fails!(
+        db,
+        Document::query().without_filter("nosuch"),
+        Model,
+        message
+    );
     let read = Folder::query().with(Folder::DOCUMENTS.without_filter("nosuch"));
     fails!(db, read, Model, message);
     let count = Folder::query().select(Folder::DOCUMENTS.without_filter("nosuch").count());
@@ -170,5 +260,9 @@ async fn a_filter_that_asks_for_itself_is_an_error() {
     let db = shop().await;
     db.create_tables::<Post>().await.unwrap();
     fails!(db, Post::query(), Model, "without_filter");
-    gives!(db, Post::query().without_filters().select(Post::ID), [0_i64; 0]);
+    gives!(
+        db,
+        Post::query().without_filters().select(Post::ID),
+        [0_i64; 0]
+    );
 }

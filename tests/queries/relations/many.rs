@@ -9,7 +9,8 @@ use crate::{
     world::{Address, Customer, Line, Order, Product, ProductTag, Remark, Tag, shop, tables},
 };
 
-const NUMBERS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)";
+const NUMBERS: &str =
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)";
 
 /// Runs statements over the numbers up to one.
 fn fill(db: &Database, count: usize, statements: &[&str]) {
@@ -22,7 +23,9 @@ fn fill(db: &Database, count: usize, statements: &[&str]) {
             Some((insert, select)) => format!("{insert} {NUMBERS} SELECT {select} FROM n"),
             None => panic!("no SELECT"),
         };
-        connection.execute(&sql, [i64::try_from(count).unwrap()]).unwrap();
+        connection
+            .execute(&sql, [i64::try_from(count).unwrap()])
+            .unwrap();
     }
 }
 
@@ -79,7 +82,9 @@ async fn keys_of_text_are_found_as_the_database_compares_them() {
         fill(
             &db,
             count - 1,
-            &["INSERT INTO product_tag SELECT CAST(substr('0000000000000000' || (i + 1), -16) AS BLOB), 'TAG \"' || (i + 1 - (i + 1) % 2) || '\" ä''', i + 1"],
+            &[
+                "INSERT INTO product_tag SELECT CAST(substr('0000000000000000' || (i + 1), -16) AS BLOB), 'TAG \"' || (i + 1 - (i + 1) % 2) || '\" ä''', i + 1",
+            ],
         );
         let counting = Counting::new(&db);
         let found = Tag::query()
@@ -88,7 +93,10 @@ async fn keys_of_text_are_found_as_the_database_compares_them() {
             .await
             .unwrap();
         assert_eq!((counting.take(), found.len()), (2, count));
-        assert_eq!(found.iter().map(|(_, of)| of.len()).sum::<usize>(), count - 1);
+        assert_eq!(
+            found.iter().map(|(_, of)| of.len()).sum::<usize>(),
+            count - 1
+        );
         for (tag, products) in &found {
             let number: u64 = tag.code.split('"').nth(1).unwrap().parse().unwrap();
             for product in products {
@@ -131,7 +139,11 @@ async fn keys_of_several_columns_are_found_however_many_there_are() {
         );
         let counting = Counting::new(&db);
         let found = Line::query()
-            .with(Line::REMARKS.order_by([Remark::ID.asc()]).select(Remark::ID))
+            .with(
+                Line::REMARKS
+                    .order_by([Remark::ID.asc()])
+                    .select(Remark::ID),
+            )
             .all(&counting)
             .await
             .unwrap();
@@ -159,7 +171,10 @@ async fn a_child_of_several_parents_is_there_for_each() {
         .iter()
         .map(|(_, (_, addresses))| addresses.iter().map(|it| it.id).collect())
         .collect();
-    assert_eq!(addresses, [vec![1, 2], vec![1, 2], vec![3], vec![1, 2], vec![]]);
+    assert_eq!(
+        addresses,
+        [vec![1, 2], vec![1, 2], vec![3], vec![1, 2], vec![]]
+    );
 }
 
 #[tokio::test]
@@ -177,14 +192,24 @@ async fn relations_to_one_need_no_statement_and_those_to_many_one_each() {
     assert_eq!(counting.take(), 1);
     let all = query
         .clone()
-        .with(Order::CUSTOMER.then(Customer::ORDERS).then(Customer::ADDRESSES))
-        .with(Order::LINES.then(Line::PRODUCT.then(Product::TAGS)).then(Line::REMARKS))
+        .with(
+            Order::CUSTOMER
+                .then(Customer::ORDERS)
+                .then(Customer::ADDRESSES),
+        )
+        .with(
+            Order::LINES
+                .then(Line::PRODUCT.then(Product::TAGS))
+                .then(Line::REMARKS),
+        )
         .all(&counting)
         .await
         .unwrap();
     assert_eq!((counting.take(), all.len()), (6, 5));
     // Nothing is asked for the children of none.
-    let none = query.filter(Order::ID.gt(9)).with(Order::LINES.then(Line::REMARKS));
+    let none = query
+        .filter(Order::ID.gt(9))
+        .with(Order::LINES.then(Line::REMARKS));
     assert_eq!(none.all(&counting).await.unwrap().len(), 0);
     assert_eq!(counting.take(), 1);
     // Nor is what is not limited to them: the first has two lines.
@@ -203,10 +228,19 @@ async fn parents_and_children_that_were_committed_together_are_read_together() {
             for round in 1..=150 {
                 let mut ctx = db.context();
                 let name = format!("c{round}");
-                let customer = ctx.add(Customer { id: 0, name, referrer_id: None });
+                let customer = ctx.add(Customer {
+                    id: 0,
+                    name,
+                    referrer_id: None,
+                });
                 let id = ctx[customer].id;
                 for _ in 0..2 {
-                    ctx.add(Order { id: 0, customer_id: id, ship_to_id: None, total: None });
+                    ctx.add(Order {
+                        id: 0,
+                        customer_id: id,
+                        ship_to_id: None,
+                        total: None,
+                    });
                 }
                 ctx.save_changes().await.unwrap();
                 if round % 2 == 0 {
@@ -234,7 +268,10 @@ async fn parents_and_children_that_were_committed_together_are_read_together() {
             assert!(found.iter().all(|(_, (_, orders))| orders.len() == 2));
         });
         let mut ctx = db.context();
-        let loaded = Customer::query().with(Customer::ORDERS).load(&mut ctx).await;
+        let loaded = Customer::query()
+            .with(Customer::ORDERS)
+            .load(&mut ctx)
+            .await;
         assert!(loaded.unwrap().iter().all(|(_, orders)| orders.len() == 2));
     }
     writing.await.unwrap();
@@ -247,16 +284,30 @@ async fn a_key_is_found_in_each_form_of_list() {
     let mut ctx = db.context();
     for number in 0..20_u128 {
         let id = Uuid::from_u128(number << 64 | 0xff);
-        ctx.add(Product { id, name: number.to_string() });
+        ctx.add(Product {
+            id,
+            name: number.to_string(),
+        });
     }
-    ctx.add(Tag { code: "[1,\"2\"]".into(), label: None });
+    ctx.add(Tag {
+        code: "[1,\"2\"]".into(),
+        label: None,
+    });
     for number in 0..20 {
         let product_id = Uuid::from_u128(number << 64 | 0xff);
-        ctx.add(ProductTag { product_id, tag_code: "[1,\"2\"]".into(), weight: 0 });
+        ctx.add(ProductTag {
+            product_id,
+            tag_code: "[1,\"2\"]".into(),
+            weight: 0,
+        });
     }
     ctx.save_changes().await.unwrap();
     for limit in [1, 8, 9, 20] {
-        let found = Product::query().limit(limit).with(Product::TAGS).all(&db).await;
+        let found = Product::query()
+            .limit(limit)
+            .with(Product::TAGS)
+            .all(&db)
+            .await;
         let found = found.unwrap();
         assert_eq!(found.len(), usize::try_from(limit).unwrap());
         assert!(found.iter().all(|(_, tags)| tags.len() == 1));

@@ -6,8 +6,9 @@ use anabranch::prelude::*;
 use anabranch_tests::outsider;
 use proptest::{
     prelude::{ProptestConfig, Strategy, prop},
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+    test_runner::{RngAlgorithm, TestRng, TestRunner},
 };
+use uuid::Uuid;
 
 use crate::world::{Customer, Line, Order, Product, ProductTag, Tag, product, tables};
 
@@ -28,30 +29,53 @@ fn rows() -> impl Strategy<Value = Rows> {
     let orders = prop::collection::vec((0_usize..99, prop::option::of(0_i64..4)), 0..14);
     let lines = prop::collection::vec((0_usize..99, 0_u8..4), 0..20);
     let tagged = prop::collection::btree_set((0_u8..4, 0_u8..3), 0..12);
-    (referrers, orders, lines, tagged, (0_i64..4, 0_u64..4, 0_u64..3)).prop_map(
-        |(mut referrers, mut orders, mut lines, tagged, (at_least, limit, offset))| {
-            let customers = referrers.len();
-            for referrer in referrers.iter_mut().flatten() {
-                *referrer %= customers;
-            }
-            for (customer, _) in &mut orders {
-                *customer %= customers;
-            }
-            match orders.len() {
-                0 => lines.clear(),
-                count => lines.iter_mut().for_each(|(order, _)| *order %= count),
-            }
-            Rows { referrers, orders, lines, tagged, at_least, limit, offset }
-        },
+    (
+        referrers,
+        orders,
+        lines,
+        tagged,
+        (0_i64..4, 0_u64..4, 0_u64..3),
     )
+        .prop_map(
+            |(mut referrers, mut orders, mut lines, tagged, (at_least, limit, offset))| {
+                let customers = referrers.len();
+                for referrer in referrers.iter_mut().flatten() {
+                    *referrer %= customers;
+                }
+                for (customer, _) in &mut orders {
+                    *customer %= customers;
+                }
+                match orders.len() {
+                    0 => lines.clear(),
+                    count => lines.iter_mut().for_each(|(order, _)| *order %= count),
+                }
+                Rows {
+                    referrers,
+                    orders,
+                    lines,
+                    tagged,
+                    at_least,
+                    limit,
+                    offset,
+                }
+            },
+        )
 }
 
 fn key(index: usize) -> i64 {
     i64::try_from(index).unwrap() + 1
 }
 
+/// Never 0: that would be an unset key.
+fn id_of(number: u8) -> Uuid {
+    product(u128::from(number) + 1)
+}
+
 fn product_of(number: u8) -> Product {
-    Product { id: product(number.into()), name: number.to_string() }
+    Product {
+        id: id_of(number),
+        name: number.to_string(),
+    }
 }
 
 impl Rows {
@@ -78,7 +102,7 @@ impl Rows {
         let line = |(index, (order, of)): (usize, &(usize, u8))| Line {
             order_id: key(*order),
             position: key(index),
-            product_id: product((*of).into()),
+            product_id: id_of(*of),
             amount: 1,
             price: None,
         };
@@ -109,14 +133,21 @@ async fn write(db: &Database, rows: &Rows) {
         ctx.add(product_of(number));
     }
     for tag in 0..3 {
-        ctx.add(Tag { code: format!("Tag{tag}"), label: None });
+        ctx.add(Tag {
+            code: format!("Tag{tag}"),
+            label: None,
+        });
     }
     for line in rows.lines() {
         ctx.add(line);
     }
     for (number, tag) in &rows.tagged {
-        let (product_id, tag_code) = (product((*number).into()), format!("tag{tag}"));
-        ctx.add(ProductTag { product_id, tag_code, weight: 0 });
+        let (product_id, tag_code) = (id_of(*number), format!("tag{tag}"));
+        ctx.add(ProductTag {
+            product_id,
+            tag_code,
+            weight: 0,
+        });
     }
     ctx.save_changes().await.unwrap();
 }
@@ -126,10 +157,17 @@ async fn is_as_in_rust(db: &Database, rows: &Rows) {
     let (customers, orders, lines) = (rows.customers(), rows.orders(), rows.lines());
     let by_id = |id: Option<i64>| customers.iter().find(|it| Some(it.id) == id).cloned();
     let lines_of = |order: &Order| -> Vec<_> {
-        let of_it = lines.iter().filter(|line| line.order_id == order.id).cloned();
+        let of_it = lines
+            .iter()
+            .filter(|line| line.order_id == order.id)
+            .cloned();
         let with = of_it.map(|line| {
-            let number = u8::try_from(line.product_id.as_u128()).unwrap();
-            let tags = rows.tags_of(number).iter().map(|tag| tag.replace('t', "T")).collect::<Vec<_>>();
+            let number = u8::try_from(line.product_id.as_u128() - 1).unwrap();
+            let tags = rows
+                .tags_of(number)
+                .iter()
+                .map(|tag| tag.replace('t', "T"))
+                .collect::<Vec<_>>();
             (line, (product_of(number), tags))
         });
         with.collect()
@@ -141,9 +179,13 @@ async fn is_as_in_rust(db: &Database, rows: &Rows) {
             .cloned()
             .collect();
         of_it.sort_by_key(|order| (std::cmp::Reverse(order.total), order.id));
-        let skipped = of_it.into_iter().skip(usize::try_from(rows.offset).unwrap());
+        let skipped = of_it
+            .into_iter()
+            .skip(usize::try_from(rows.offset).unwrap());
         let taken = skipped.take(usize::try_from(rows.limit).unwrap());
-        taken.map(|order| (order.clone(), lines_of(&order))).collect()
+        taken
+            .map(|order| (order.clone(), lines_of(&order)))
+            .collect()
     };
     let expected: Vec<_> = customers
         .iter()
@@ -161,18 +203,18 @@ async fn is_as_in_rust(db: &Database, rows: &Rows) {
                 .order_by([Order::TOTAL.desc(), Order::ID.asc()])
                 .limit(rows.limit)
                 .offset(rows.offset)
-                .then(
-                    Order::LINES.order_by([Line::POSITION.asc()]).then(
-                        Line::PRODUCT.then(Product::TAGS.order_by([Tag::CODE.asc()]).select(Tag::CODE)),
-                    ),
-                ),
+                .then(Order::LINES.order_by([Line::POSITION.asc()]).then(
+                    Line::PRODUCT.then(Product::TAGS.order_by([Tag::CODE.asc()]).select(Tag::CODE)),
+                )),
         )
         .with(Customer::REFERRER.then(Customer::REFERRER));
     gives!(db, query, expected);
 
     // And what is asked about the same.
     let has = |customer: &Customer| {
-        let mut of_it = orders.iter().filter(|order| order.customer_id == customer.id);
+        let mut of_it = orders
+            .iter()
+            .filter(|order| order.customer_id == customer.id);
         of_it.any(|order| lines_of(order).iter().any(|(_, (_, tags))| tags.len() > 1))
     };
     let two_tags = Line::PRODUCT.any(Product::TAGS.count().gt(1));
@@ -181,17 +223,29 @@ async fn is_as_in_rust(db: &Database, rows: &Rows) {
         let chosen = customers.iter().filter(|it| has(it) == wanted);
         chosen.map(|it| it.id).collect()
     };
-    let query = Customer::query().order_by(Customer::ID.asc()).select(Customer::ID);
+    let query = Customer::query()
+        .order_by(Customer::ID.asc())
+        .select(Customer::ID);
     gives!(db, query.clone().filter(condition.clone()), ids(true));
     gives!(db, query.filter(!condition), ids(false));
 }
 
 #[test]
 fn what_is_read_is_what_plain_rust_makes_of_all_rows() {
-    let cases = if anabranch_tests::random::is_long() { 1_000 } else { 40 };
-    let config = Config { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
+    let cases = if anabranch_tests::random::is_long() {
+        1_000
+    } else {
+        40
+    };
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let db = runtime.block_on(tables());
     TestRunner::new_with_rng(config, rng)
         .run(&rows(), |rows| {

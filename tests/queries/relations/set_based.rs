@@ -22,10 +22,16 @@ macro_rules! changes_as {
         let rows = $change.execute(&by_itself).await.unwrap();
         is_as(&by_itself, $sql, rows).await;
         let in_transaction = shop().await;
-        let rows = in_transaction.write(async |tx| $change.execute(tx).await).await.unwrap();
+        let rows = in_transaction
+            .write(async |tx| $change.execute(tx).await)
+            .await
+            .unwrap();
         is_as(&in_transaction, $sql, rows).await;
         let in_session = shop().await;
-        let rows = in_session.concurrent(async |s| $change.execute(s).await).await.unwrap();
+        let rows = in_session
+            .concurrent(async |s| $change.execute(s).await)
+            .await
+            .unwrap();
         is_as(&in_session, $sql, rows).await;
     }};
 }
@@ -33,7 +39,9 @@ macro_rules! changes_as {
 async fn is_as(db: &Database, sql: &str, rows: u64) {
     let other = shop().await;
     let connection = outsider(other.path());
-    connection.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+    connection
+        .execute_batch("PRAGMA foreign_keys = ON")
+        .unwrap();
     assert_eq!(connection.execute(sql, []).unwrap() as u64, rows, "{sql}");
     for table in TABLES {
         let all = format!("SELECT * FROM {table} ORDER BY 1, 2");
@@ -75,7 +83,11 @@ async fn columns_are_set_to_what_relations_lead_to() -> Result<()> {
     );
     changes_as!(
         Line::query()
-            .filter(Line::PRODUCT.any(Product::TAGS.any(Tag::CODE.eq("DRINK"))).and(!Line::REMARKS.exists()))
+            .filter(
+                Line::PRODUCT
+                    .any(Product::TAGS.any(Tag::CODE.eq("DRINK")))
+                    .and(!Line::REMARKS.exists())
+            )
             .update()
             .set(Line::PRICE, Line::ORDER.get(Order::ID)),
         "UPDATE line SET price = order_id WHERE (order_id, position) IN ((2, 1), (4, 1))"
