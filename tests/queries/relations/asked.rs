@@ -214,7 +214,7 @@ async fn other_kinds_are_asked_about_too() {
     );
     gives!(
         db,
-        products(Product::TAGS.of_all(Tag::CODE.min()).eq("food")),
+        products(Product::TAGS.of_all(Tag::CODE.min()).eq("Food")),
         ["jam"]
     );
     let lines = |condition| {

@@ -6,8 +6,9 @@ use anabranch::prelude::*;
 use anabranch_tests::outsider;
 use proptest::{
     prelude::{ProptestConfig, Strategy, prop},
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+    test_runner::{RngAlgorithm, TestRng, TestRunner},
 };
+use uuid::Uuid;
 
 use crate::world::{Customer, Line, Order, Product, ProductTag, Tag, product, tables};
 
@@ -65,9 +66,14 @@ fn key(index: usize) -> i64 {
     i64::try_from(index).unwrap() + 1
 }
 
+/// Never 0: that would be an unset key.
+fn id_of(number: u8) -> Uuid {
+    product(u128::from(number) + 1)
+}
+
 fn product_of(number: u8) -> Product {
     Product {
-        id: product(number.into()),
+        id: id_of(number),
         name: number.to_string(),
     }
 }
@@ -96,7 +102,7 @@ impl Rows {
         let line = |(index, (order, of)): (usize, &(usize, u8))| Line {
             order_id: key(*order),
             position: key(index),
-            product_id: product((*of).into()),
+            product_id: id_of(*of),
             amount: 1,
             price: None,
         };
@@ -136,7 +142,7 @@ async fn write(db: &Database, rows: &Rows) {
         ctx.add(line);
     }
     for (number, tag) in &rows.tagged {
-        let (product_id, tag_code) = (product((*number).into()), format!("tag{tag}"));
+        let (product_id, tag_code) = (id_of(*number), format!("tag{tag}"));
         ctx.add(ProductTag {
             product_id,
             tag_code,
@@ -156,7 +162,7 @@ async fn is_as_in_rust(db: &Database, rows: &Rows) {
             .filter(|line| line.order_id == order.id)
             .cloned();
         let with = of_it.map(|line| {
-            let number = u8::try_from(line.product_id.as_u128()).unwrap();
+            let number = u8::try_from(line.product_id.as_u128() - 1).unwrap();
             let tags = rows
                 .tags_of(number)
                 .iter()
@@ -231,7 +237,7 @@ fn what_is_read_is_what_plain_rust_makes_of_all_rows() {
     } else {
         40
     };
-    let config = Config {
+    let config = ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::with_cases(cases)
     };
