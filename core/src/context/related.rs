@@ -211,11 +211,11 @@ fn only<const N: usize>(steps: Vec<Step>) -> Result<[Step; N]> {
 pub trait Refers<C: Entity> {
     /// The position of a column of `C`.
     #[doc(hidden)]
-    fn position(&self) -> Result<usize>;
+    fn position(self) -> Result<usize>;
 }
 
 impl<C: Entity, T> Refers<C> for Column<C, T> {
-    fn position(&self) -> Result<usize> {
+    fn position(self) -> Result<usize> {
         Ok(self.index())
     }
 }
@@ -223,7 +223,7 @@ impl<C: Entity, T> Refers<C> for Column<C, T> {
 macro_rules! refers {
     ($($relation:ty),*) => {$(
         impl<C: Entity, P: Entity> Refers<C> for $relation {
-            fn position(&self) -> Result<usize> {
+            fn position(self) -> Result<usize> {
                 Ok(self.referring()?)
             }
         }

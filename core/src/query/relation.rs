@@ -30,8 +30,10 @@ use crate::{
 /// [`filter`](Self::filter), sorted or limited it is a [`Fetch`], which does the same.
 pub struct Relation<E, R, J = ()> {
     pub(in crate::query) ends: Ends,
-    of: PhantomData<fn() -> (E, R, J)>,
+    of: PhantomData<Of<E, R, J>>,
 }
+
+type Of<E, R, J> = fn() -> (E, R, J);
 
 /// Which columns refer to which key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -457,6 +459,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
     }
 
     /// How many there are.
+    #[must_use]
     pub fn count(self) -> Expr<E, i64> {
         self.fetch().count()
     }

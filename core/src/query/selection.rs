@@ -271,6 +271,7 @@ pub struct Projected<P, S> {
 }
 
 /// The selection of a [`Projection`].
+#[must_use]
 pub fn projected<P: Projection>() -> impl Selection<P::Entity, Output = P> {
     Projected {
         selection: P::selection(),
