@@ -38,6 +38,7 @@ mod raw;
 mod relation;
 mod run;
 mod selection;
+mod step;
 mod subquery;
 mod table_sql;
 mod text;
@@ -77,7 +78,7 @@ pub(crate) use self::{
     condition::Invalid,
     fetch::{Joined, most_keys},
     find::{by_key, found_by_key},
-    relation::Step,
+    step::Step,
     table_sql::TableSql,
 };
 pub use anabranch_macros::Projection;

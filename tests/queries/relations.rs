@@ -5,6 +5,7 @@ mod places;
 
 mod asked;
 mod broken;
+mod collations;
 mod filters;
 mod graphs;
 mod kinds;

@@ -1,16 +1,19 @@
 //! Many to many without a join entity in the application's hands.
 
+use chrono::DateTime;
+
 use crate::{
     context::{Context, Tracked},
     entity::{Entity, TableDef, decode, encode_column},
     error::{Error, ErrorKind, Result},
     query::{Invalid, Relation, Step},
-    value::Value,
+    value::{ColumnType as _, KeyOrigin, Value},
 };
 
 impl Context<'_> {
     /// Relates two entities through a join entity, which is added with their keys in it, temporary ones too: the next
-    /// save inserts it. What it has beside references is NULL, or 0 if it is a key, a version or a commit number.
+    /// save inserts it. What it has beside references is NULL, or what the library gives: a key, a version, a time. If one
+    /// is tracked between the two already, it is that one.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -61,6 +64,9 @@ impl Context<'_> {
         relation: Relation<E, Vec<T>, J>,
         to: Tracked<T>,
     ) -> Result<Tracked<J>> {
+        if let Some(linked) = self.links(from, relation, to)?.first() {
+            return Ok(*linked);
+        }
         let link = self.join_columns(from, relation, to)?;
         let table = J::TABLE;
         let row: Vec<_> = (0..table.columns.len())
@@ -93,22 +99,26 @@ impl Context<'_> {
         relation: Relation<E, Vec<T>, J>,
         to: Tracked<T>,
     ) -> Result<usize> {
-        let link = self.join_columns(from, relation, to)?;
-        let mut linked = Vec::new();
-        for (handle, join) in self.iter::<J>() {
-            let mut equal = true;
-            for (column, value) in &link {
-                equal &= encode_column(join, *column)? == *value;
-            }
-            if equal {
-                linked.push(handle);
-            }
-        }
+        let linked = self.links(from, relation, to)?;
         let count = linked.len();
         for handle in linked {
             self.remove(handle);
         }
         Ok(count)
+    }
+
+    /// The join entities between two entities, as far as they are tracked here.
+    fn links<E: Entity, T: Entity, J: Entity>(
+        &self,
+        from: Tracked<E>,
+        relation: Relation<E, Vec<T>, J>,
+        to: Tracked<T>,
+    ) -> Result<Vec<Tracked<J>>> {
+        let [first, second] = steps(relation)?;
+        let joins: Vec<Tracked<J>> = self.next(&[from], &first)?.into_iter().flatten().collect();
+        let beyond = self.next::<J, T>(&joins, &second)?;
+        let leads = |(join, beyond): (Tracked<J>, Vec<_>)| beyond.contains(&to).then_some(join);
+        Ok(joins.into_iter().zip(beyond).filter_map(leads).collect())
     }
 
     /// What stands in the join entity's columns: their positions, and the keys.
@@ -118,8 +128,7 @@ impl Context<'_> {
         relation: Relation<E, Vec<T>, J>,
         to: Tracked<T>,
     ) -> Result<Vec<(usize, Value)>> {
-        let [first, second] = <[Step; 2]>::try_from(relation.steps()?)
-            .map_err(|_| Invalid::Refused("a relation through a join entity has two steps"))?;
+        let [first, second] = steps(relation)?;
         let mut columns = Vec::new();
         let keys = self.key_values(from, &first.from_columns)?;
         columns.extend(first.to_columns.iter().copied().zip(keys));
@@ -140,13 +149,23 @@ impl Context<'_> {
     }
 }
 
-/// What a new row has where nothing is said.
+fn steps<E: Entity, T: Entity, J: Entity>(relation: Relation<E, Vec<T>, J>) -> Result<[Step; 2]> {
+    Ok(<[Step; 2]>::try_from(relation.steps()?)
+        .map_err(|_| Invalid::Refused("a relation through a join entity has two steps"))?)
+}
+
+/// What a new row has where nothing is said: NULL, or what is replaced when it is added or saved.
 fn unset(table: &'static TableDef, column: usize) -> Value {
     let is_number = table.writer_key() == Some(column)
         || table.version == Some(column)
         || table.commit_seq == Some(column);
+    let is_time = table.created_at == Some(column) || table.updated_at == Some(column);
     if is_number {
         Value::Integer(0)
+    } else if table.is_key(column) && table.key_origin == KeyOrigin::Context {
+        Value::Blob(vec![0; 16])
+    } else if is_time && !table.columns[column].nullable {
+        DateTime::UNIX_EPOCH.encode().unwrap_or_default()
     } else {
         Value::Null
     }

@@ -178,7 +178,7 @@ impl Context<'_> {
     }
 
     /// The tracked entities that a step leads to, from each of these.
-    fn next<E: Entity, T: Entity>(
+    pub(in crate::context) fn next<E: Entity, T: Entity>(
         &self,
         handles: &[Tracked<E>],
         step: &Step,
@@ -187,12 +187,7 @@ impl Context<'_> {
         for (handle, _) in self.iter::<T>() {
             theirs.extend((self.values(handle, &step.to_columns)?).map(|values| (handle, values)));
         }
-        // A reference is compared as the key that it refers to is: whichever of the two that is.
-        let (table, columns) = if step.from_columns == step.from.key {
-            (step.from, &step.from_columns)
-        } else {
-            (step.to, &step.to_columns)
-        };
+        let (table, columns) = step.compared();
         let mut known: HashMap<_, Vec<_>> = HashMap::with_capacity(theirs.len());
         for (handle, values) in &theirs {
             let identity = Identities::within(table, columns, values);
@@ -225,7 +220,7 @@ impl Context<'_> {
         let keys: Vec<_> = keys.into_iter().collect();
         let at_once = most_keys(step.to_columns.len());
         for keys in keys.chunks(at_once) {
-            let query = query.clone().equal_to_any(&step.to_columns, keys);
+            let query = query.clone().equal_to_any(&step.links(), keys);
             query.load(self).await?;
         }
         Ok(())

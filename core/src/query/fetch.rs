@@ -1,21 +1,22 @@
 //! Reading what relations lead to: to-one relations with the row, by a join; to-many relations in one statement for all
 //! rows.
 
+mod asked;
+
 use std::{collections::HashMap, fmt, mem};
 
 use crate::{
-    entity::{Column, Entity, Identities, TableDef},
+    entity::{Entity, Identities, TableDef},
     error::{Error, ErrorKind, Result},
     query::{
-        Condition, Expr, Narrowed, OrderBy, Part, Projection, Query, Reached, Related, Relation,
-        Selection, Through, Whole, With,
+        Condition, Narrowed, OrderBy, Projection, Query, Related, Relation, Selection, Through,
+        Whole, With,
         condition::{Invalid, Shape},
-        filters::{self, Lifted},
-        grouping,
-        part::Node,
-        relation::{Ends, Step},
+        filters::Lifted,
+        relation::Ends,
+        step::Step,
     },
-    sql::{Aggregate, Hop, OrderTerm, Predicate, Reads, Select, Term},
+    sql::{Hop, OrderTerm, Predicate, Reads, Select, Term},
     value::{Row, Value, ValueRef},
 };
 
@@ -90,15 +91,6 @@ pub enum Begun<P> {
     One(Option<P>),
     /// The key by which the others are found.
     Many(Vec<Value>),
-}
-
-/// What is asked about related rows.
-struct Asked {
-    /// The way, to the join entity where that has conditions of its own.
-    hops: Vec<Hop>,
-    conditions: Vec<Predicate>,
-    /// The rest of the way then.
-    beyond: Vec<Hop>,
 }
 
 /// The most keys of several columns that one statement asks for; each is two parameters at least.
@@ -337,162 +329,6 @@ pub(crate) type Joined<E, T, J, N> = Fetch<E, Vec<J>, (), EachWith<J, T, N>>;
 /// A join entity, with the entity that it leads to.
 pub(crate) type EachWith<J, T, N = Whole> = (Whole, Fetch<J, T, (), N>);
 
-/// # Asking about them
-impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
-    /// There is one that fulfils the condition.
-    pub fn any(self, condition: Condition<R::Entity>) -> Condition<E> {
-        let (predicate, shape) = condition.into_parts();
-        let shape = shape.and(self.shape).around();
-        let asked = predicate.and_then(|predicate| self.asked(Some(predicate)));
-        let asked = asked.map(
-            |Asked {
-                 hops, conditions, ..
-             }| {
-                if R::MANY {
-                    return Predicate::Related { hops, conditions };
-                }
-                Predicate::At {
-                    hops,
-                    predicate: Box::new(Predicate::All(conditions)),
-                }
-            },
-        );
-        Condition::shaped(asked, shape)
-    }
-
-    /// There is none that fulfils the condition.
-    pub fn none(self, condition: Condition<R::Entity>) -> Condition<E> {
-        self.any(condition).not()
-    }
-
-    /// There is none that does not fulfil the condition; also where there is none at all.
-    pub fn all(self, condition: Condition<R::Entity>) -> Condition<E> {
-        self.any(condition.not()).not()
-    }
-
-    /// There is one.
-    pub fn exists(self) -> Condition<E> {
-        self.any(Condition::new(Predicate::Constant(true)))
-    }
-
-    /// How many there are.
-    pub fn count(self) -> Expr<E, i64> {
-        let count = Term::Aggregate(Box::new(Aggregate {
-            function: "count",
-            distinct: false,
-            of: Vec::new(),
-            filter: None,
-        }));
-        self.made_of(Node::of(Ok(count)))
-    }
-
-    /// What an aggregate makes of them.
-    pub fn of_all<V, P: Part>(self, aggregate: Column<R::Entity, V, P>) -> Expr<E, V> {
-        self.made_of(aggregate.node())
-    }
-
-    fn made_of<V>(self, node: Node) -> Expr<E, V> {
-        let asked = self.asked(None);
-        let mut node = node;
-        node.term = node.term.and_then(|term| {
-            if !term.aggregates() || !grouping::is_of_all(&term) {
-                return Err(Invalid::Refused(
-                    "of the rows that a relation leads to one value is made by an aggregate: sum, min, max, count",
-                ));
-            }
-            let asked = asked?;
-            let term = match asked.beyond {
-                hops if hops.is_empty() => term,
-                hops => Term::At {
-                    hops,
-                    term: Box::new(term),
-                },
-            };
-            Ok(Term::Related {
-                hops: asked.hops,
-                term: Box::new(term),
-                conditions: asked.conditions,
-            })
-        });
-        node.shape = node.shape.and(self.shape).around();
-        node.into_expr()
-    }
-
-    /// An expression over the one that there is, as one over this.
-    pub fn get<V, P: Part>(self, expression: Column<R::Entity, V, P>) -> Expr<E, R::Value>
-    where
-        R: Reached<V>,
-    {
-        let asked = self.asked(None);
-        let mut node = expression.node();
-        node.is_required = false;
-        node.term = node.term.and_then(|term| {
-            if term.aggregates() {
-                return Err(Invalid::Refused(
-                    "an aggregate is of the rows of a query: of those that a relation leads to it is `of_all`",
-                ));
-            }
-            let Asked {
-                hops, conditions, ..
-            } = asked?;
-            let at = Term::At {
-                hops: hops.clone(),
-                term: Box::new(term),
-            };
-            if conditions.is_empty() {
-                return Ok(at);
-            }
-            let fulfils = Predicate::At {
-                hops,
-                predicate: Box::new(Predicate::All(conditions)),
-            };
-            Ok(Term::Case {
-                branches: vec![(fulfils, at)],
-                otherwise: Box::new(Term::Value(Value::Null)),
-            })
-        });
-        node.shape = node.shape.and(self.shape).around();
-        node.into_expr()
-    }
-
-    /// The way, and what those at its end must fulfil, this among it.
-    fn asked(&self, also: Option<Predicate>) -> Result<Asked, Invalid> {
-        if self.limit.is_some() || self.offset > 0 {
-            return Err(Invalid::Refused(
-                "a limit says how many are read, and cannot be asked about",
-            ));
-        }
-        let steps = self.relation.steps()?;
-        let mut asked = Asked {
-            hops: steps.iter().map(Step::hop).collect(),
-            conditions: self.all_conditions()?,
-            beyond: Vec::new(),
-        };
-        asked.conditions.extend(also);
-        let mut between = J::conditions::<R::Entity>(&self.lifted)?;
-        if !between.is_empty() {
-            asked.beyond = asked.hops.split_off(1);
-            between.push(Predicate::At {
-                hops: asked.beyond.clone(),
-                predicate: Box::new(Predicate::All(asked.conditions)),
-            });
-            asked.conditions = between;
-        }
-        Ok(asked)
-    }
-
-    /// With those of the entity's filters; but the one row that has to be there always is.
-    fn all_conditions(&self) -> Result<Vec<Predicate>, Invalid> {
-        let mut conditions = self.conditions.clone()?;
-        if !R::REQUIRED {
-            conditions.extend(filters::of::<R::Entity>(&self.lifted, J::JOIN)?);
-        } else {
-            filters::check(&self.lifted, [Some(R::Entity::TABLE), None])?;
-        }
-        Ok(conditions)
-    }
-}
-
 impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, N> {
     /// The statement that reads those of these keys, the columns that refer to the key first.
     fn select_for(&self, keys: &[&[Value]]) -> Result<crate::sql::Statement, Invalid> {
@@ -501,12 +337,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let [first, further @ ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
-        let links: Vec<_> = first
-            .hop()
-            .on
-            .iter()
-            .map(|(_, there)| Term::Column(there))
-            .collect();
+        let links = first.links();
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
         let mut conditions = self.all_conditions()?;
@@ -551,13 +382,13 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let [first, ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere").into());
         };
-        let columns = &first.from_columns[..];
+        let (table, columns) = first.compared();
         // Of rows with the same key each gets its own: what is read need not be cloned.
         let mut asking: HashMap<Identities<'_>, Vec<usize>> = HashMap::with_capacity(keys.len());
         let mut distinct: Vec<&[Value]> = Vec::with_capacity(keys.len());
         for (position, key) in keys.iter().enumerate() {
             let key = &key[..columns.len()];
-            let Some(identity) = Identities::within(E::TABLE, columns, key) else {
+            let Some(identity) = Identities::within(table, columns, key) else {
                 continue;
             };
             let positions = asking.entry(identity).or_default();
@@ -580,7 +411,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
                     ValueRef::Integer(key) if width == 1 => Some(Identities::integer(key)),
                     _ => {
                         values = key_of(row, width).unwrap_or_default();
-                        Identities::within(E::TABLE, columns, &values)
+                        Identities::within(table, columns, &values)
                     }
                 };
                 let positions = owner.and_then(|owner| asking.get(&owner));

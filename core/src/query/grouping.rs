@@ -106,7 +106,7 @@ impl Grouping<'_> {
             // What relations lead to is the same if the columns are by which they do.
             Term::Related { hops, .. } | Term::At { hops, .. } => hops
                 .first()
-                .is_some_and(|hop| hop.on.iter().all(|(from, _)| self.has(&Term::Column(from)))),
+                .is_some_and(|hop| hop.on.iter().all(|on| self.has(&Term::Column(on.from)))),
             // Computed of the groups.
             Term::Window(window) => {
                 self.has(&window.function)
@@ -142,7 +142,7 @@ impl Grouping<'_> {
             Predicate::Not(inverse) => self.tests(inverse),
             Predicate::Related { hops, .. } | Predicate::At { hops, .. } => hops
                 .first()
-                .is_some_and(|hop| hop.on.iter().all(|(from, _)| self.has(&Term::Column(from)))),
+                .is_some_and(|hop| hop.on.iter().all(|on| self.has(&Term::Column(on.from)))),
         }
     }
 }

@@ -8,8 +8,9 @@ use crate::{
         Condition, Expr, Fetch, Nullable, OrderBy, Part, Projection, Query, Selection, Whole,
         condition::Invalid,
         filters::{self, Lifted},
+        step::Step,
     },
-    sql::{Comparison, Hop, Predicate, Term},
+    sql::{Comparison, Predicate, Term},
 };
 
 /// How to get from an entity `E` to those that are related to it. The derive makes a constant for each.
@@ -484,88 +485,6 @@ impl<E: Entity, R: Related, J: Through> fmt::Debug for Relation<E, R, J> {
     }
 }
 
-/// A step along a relation: which columns of two tables are equal.
-#[derive(Debug, Clone)]
-pub(crate) struct Step {
-    /// The table that it starts from.
-    pub from: &'static TableDef,
-    /// The positions of its columns.
-    pub from_columns: Vec<usize>,
-    /// The table that it leads to.
-    pub to: &'static TableDef,
-    /// The positions of its columns.
-    pub to_columns: Vec<usize>,
-}
-
-impl Step {
-    fn reversed(&self) -> Self {
-        Self {
-            from: self.to,
-            from_columns: self.to_columns.clone(),
-            to: self.from,
-            to_columns: self.from_columns.clone(),
-        }
-    }
-
-    pub(in crate::query) fn hop(&self) -> Hop {
-        let from = (self.from_columns.iter()).map(|column| self.from.columns[*column].name);
-        let to = (self.to_columns.iter()).map(|column| self.to.columns[*column].name);
-        Hop {
-            table: self.to.name,
-            on: from.zip(to).collect(),
-        }
-    }
-
-    pub(in crate::query) fn to_parent(
-        child: &'static TableDef,
-        by: usize,
-        parent: &'static TableDef,
-    ) -> Result<Self, Invalid> {
-        Ok(Self {
-            from: child,
-            from_columns: reference(child, by, parent)?,
-            to: parent,
-            to_columns: parent.key.to_vec(),
-        })
-    }
-
-    fn to_children(
-        parent: &'static TableDef,
-        child: &'static TableDef,
-        by: usize,
-    ) -> Result<Self, Invalid> {
-        Ok(Self {
-            from: parent,
-            from_columns: parent.key.to_vec(),
-            to: child,
-            to_columns: reference(child, by, parent)?,
-        })
-    }
-}
-
-/// The columns of a reference of which one is known, in the order of the key that it refers to.
-fn reference(
-    child: &'static TableDef,
-    by: usize,
-    parent: &'static TableDef,
-) -> Result<Vec<usize>, Invalid> {
-    let mut declared = child.foreign_keys();
-    let declared = declared
-        .find(|key| key.columns.contains(&by) && (key.reference.table)().name == parent.name);
-    match declared {
-        Some(key) => Ok(key.columns.to_vec()),
-        // The table may be one of another program, that has no foreign key.
-        None if parent.key.len() == 1 && by < child.columns.len() => Ok(vec![by]),
-        None => Err(Invalid::Model {
-            table: child.name,
-            message: format!(
-                "a relation to {} goes by a column that is no part of a reference to it",
-                parent.entity
-            ),
-        }),
-    }
-}
-
 impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
     /// Of the columns that refer, in whichever table, the one that says which reference is meant; or one that may be
     /// NULL, by which the reference can be taken away.
@@ -600,6 +519,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
                         from_columns: vec![from],
                         to: there,
                         to_columns: vec![to],
+                        from_key: false,
                     },
                     Ends::Has { by } | Ends::BelongsTo { by } | Ends::Through { by, .. } => {
                         Step::to_children(here, there, by)?
@@ -662,7 +582,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
         let mut equal = Vec::with_capacity(first.from_columns.len());
-        for (from, to) in first.from_columns.iter().zip(&first.to_columns) {
+        for (from, link) in first.from_columns.iter().zip(first.links()) {
             let value = entity.encode(*from).map_err(|error| Invalid::Operand {
                 table: E::TABLE.name,
                 column: E::TABLE.columns[*from].name,
@@ -672,7 +592,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
                 return Ok(Predicate::Constant(false));
             }
             equal.push(Predicate::Compare {
-                term: Term::Column(first.to.columns[*to].name),
+                term: link,
                 comparison: Comparison::Equal,
                 with: Term::Value(value),
             });

@@ -378,13 +378,11 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self
     }
 
-    /// Only the rows that have one of these keys in columns.
-    pub(crate) fn equal_to_any(mut self, columns: &[usize], keys: &[Vec<Value>]) -> Self {
-        let name = |column: &usize| Term::Column(E::TABLE.columns[*column].name);
-        let columns: Vec<_> = columns.iter().map(name).collect();
+    /// Only the rows of which these are one of the keys.
+    pub(crate) fn equal_to_any(mut self, columns: &[Term], keys: &[Vec<Value>]) -> Self {
         let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
         if let Ok(conditions) = &mut self.conditions {
-            conditions.push(Predicate::among(&columns, &keys));
+            conditions.push(Predicate::among(columns, &keys));
         }
         self
     }

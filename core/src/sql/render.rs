@@ -10,7 +10,7 @@ use std::fmt::{self, Write as _};
 
 use crate::{
     sql::{
-        Compound, Hop, Identifier, OrderTerm, Piece, Predicate, Select, Statement, Term, Window,
+        Compound, Hop, Identifier, On, OrderTerm, Piece, Predicate, Select, Statement, Term, Window,
     },
     value::Value,
 };
@@ -327,11 +327,14 @@ impl Renderer {
         self.push(&rest);
     }
 
-    fn link(&mut self, from: usize, to: usize, on: &[(&'static str, &'static str)]) {
-        for (index, (here, there)) in on.iter().enumerate() {
+    fn link(&mut self, from: usize, to: usize, on: &[On]) {
+        for (index, on) in on.iter().enumerate() {
             self.push(if index == 0 { "" } else { " AND " });
-            let (here, there) = (Identifier(here), Identifier(there));
+            let (here, there) = (Identifier(on.from), Identifier(on.to));
             self.display(format_args!("t{to}.{there} = t{from}.{here}"));
+            if let Some(collate) = on.collate {
+                self.display(format_args!(" COLLATE {}", Identifier(collate)));
+            }
         }
     }
 

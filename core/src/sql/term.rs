@@ -127,8 +127,19 @@ pub(crate) struct Window {
 pub(crate) struct Hop {
     /// The table that it leads to.
     pub table: &'static str,
-    /// The columns that are equal: of the row it starts from, and of the row it leads to.
-    pub on: Vec<(&'static str, &'static str)>,
+    /// The columns that are equal.
+    pub on: Vec<On>,
+}
+
+/// Two columns that are equal on a [`Hop`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct On {
+    /// Of the row it starts from.
+    pub from: &'static str,
+    /// Of the row it leads to.
+    pub to: &'static str,
+    /// By which collating sequence, if not by that of the latter.
+    pub collate: Option<&'static str>,
 }
 
 /// What to sort by.

@@ -222,7 +222,7 @@ impl Renderer {
         if self.joins.is_none() {
             return self.leads_to_any(&hops, parts);
         }
-        let there = hops.last().map(|hop| hop.on[0].1).unwrap_or_default();
+        let there = hops.last().map(|hop| hop.on[0].to).unwrap_or_default();
         let row = self.joined(hops);
         self.parenthesized(|this| {
             this.with_row(row, |this| {
