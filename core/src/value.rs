@@ -22,8 +22,10 @@
 //! | `u64`, `u128` with `#[entity(padded)]` | TEXT of 20 or 39 digits, see [`Padded`] |
 //! | an enum with `derive(EntityEnum)` | TEXT or INTEGER |
 //! | a struct around one of these with `derive(EntityNewtype)` | the same |
+//! | [`Value`] | any class: for columns of other programs that hold a mixture |
 //! | an `Option` of these | the same, or NULL |
 
+mod any;
 mod calendar;
 mod from_json;
 mod json;
@@ -95,6 +97,9 @@ pub enum Storage {
     Text,
     /// BLOB.
     Blob,
+    /// ANY: values of every class, kept as they are. In a table that is not STRICT this is a BLOB, for there ANY would
+    /// turn text that looks like a number into one.
+    Any,
 }
 
 impl Storage {
@@ -106,6 +111,7 @@ impl Storage {
             Self::Real => "REAL",
             Self::Text => "TEXT",
             Self::Blob => "BLOB",
+            Self::Any => "ANY",
         }
     }
 }

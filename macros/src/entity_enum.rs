@@ -229,15 +229,15 @@ fn stored_name(
         );
     }
     let settings = Settings::parse(&variant.attrs, Place::Variant, errors);
-    let rename = settings.string("rename", errors);
-    if let Some(rename) = rename.as_ref().filter(|_| integer) {
+    let rename = settings.string_or_empty("rename", errors);
+    if let Some(rename) = settings.name("rename").filter(|_| integer) {
         errors.push(
             rename,
             "an `integer` enum stores its discriminants: remove `rename`, or `integer` on the enum",
         );
     }
     match (rename, case) {
-        (Some(rename), _) => rename.value(),
+        (Some(rename), _) => rename,
         (None, Some(case)) => case.of_variant(&name),
         (None, None) => name,
     }

@@ -328,3 +328,68 @@ async fn a_search_for_a_full_width_percent_finds_that_alone() {
         assert_eq!(found.unwrap(), expected, "{text}");
     }
 }
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "findings")]
+struct Finding {
+    #[entity(id)]
+    id: i64,
+    value: Value,
+    other: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "loose", strict = false)]
+struct Loose {
+    #[entity(id)]
+    id: i64,
+    value: Value,
+}
+
+#[tokio::test]
+async fn a_value_of_any_class_is_kept_in_its_class() {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<(Finding, Loose)>().await.unwrap();
+    let values = [
+        Value::Integer(12),
+        Value::Real(12.0),
+        Value::Text("12".into()),
+        Value::Blob(b"12".to_vec()),
+    ];
+    let mut ctx = db.context();
+    for value in &values {
+        let other = Some(value.clone());
+        let value = value.clone();
+        ctx.add(Loose {
+            id: 0,
+            value: value.clone(),
+        });
+        ctx.add(Finding {
+            id: 0,
+            value,
+            other,
+        });
+    }
+    ctx.add(Finding {
+        id: 0,
+        value: Value::Integer(0),
+        other: None,
+    });
+    ctx.save_changes().await.unwrap();
+    let loose = Loose::query().all(&db).await.unwrap();
+    let found: Vec<_> = loose.into_iter().map(|row| row.value).collect();
+    assert_eq!(found, values);
+    let found = Finding::query().filter(Finding::OTHER.is_not_null());
+    let found = found.order_by([Finding::ID.asc()]).all(&db).await.unwrap();
+    let others: Vec<_> = found.into_iter().filter_map(|row| row.other).collect();
+    assert_eq!(others, values);
+    let text = Finding::query().filter(Finding::VALUE.eq(Value::Text("12".into())));
+    assert_eq!(text.one(&db).await.unwrap().id, 3);
+    let null = ctx.add(Loose {
+        id: 0,
+        value: Value::Null,
+    });
+    let error = ctx.save_changes().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Value);
+    assert_eq!(ctx[null].value, Value::Null);
+}

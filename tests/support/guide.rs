@@ -15,6 +15,9 @@ pub struct Values;
 #[doc = include_str!("../../docs/guide/src/keys.md")]
 pub struct Keys;
 
+#[doc = include_str!("../../docs/guide/src/existing.md")]
+pub struct Existing;
+
 #[doc = include_str!("../../docs/guide/src/contexts.md")]
 pub struct Contexts;
 

@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs};
 use crate::{attributes, error_kinds, root};
 
 /// The languages that blocks may have. None of Rust's is followed by `ignore`, `no_run` or the like: all of them run.
-const LANGUAGES: [&str; 3] = ["rust", "text", "toml"];
+const LANGUAGES: [&str; 4] = ["rust", "sh", "text", "toml"];
 
 #[test]
 fn every_page_is_listed_and_compiled() {
@@ -92,6 +92,26 @@ fn every_attribute_and_every_kind_of_error_is_in_it() {
         .filter(|kind| !errors.contains(&format!("`{kind}`")))
         .collect();
     assert!(missing.is_empty(), "kinds of errors: {missing:?}");
+}
+
+#[test]
+fn every_command_and_every_option_is_in_it() {
+    let all: String = pages().into_iter().map(|(_, text)| text).collect();
+    let files = fs::read_dir(root().join("migrations/src/command")).unwrap();
+    let mut options = 0;
+    for file in files {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(all.contains(&format!("anabranch {name} ")), "no {name}");
+        let text = fs::read_to_string(path).unwrap();
+        let fields = text.split("#[arg(long").skip(1);
+        for field in fields.filter_map(|field| field.lines().nth(1)?.split(':').next()) {
+            let option = format!("| `--{}", field.trim().replace('_', "-"));
+            assert!(all.contains(&option), "{name}: no {option}");
+            options += 1;
+        }
+    }
+    assert!(options > 0, "the commands are not where they were");
 }
 
 /// The pages, by name.

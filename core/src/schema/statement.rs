@@ -125,7 +125,11 @@ fn names(table: &TableDef, columns: &[usize]) -> String {
 }
 
 fn column_line(table: &TableDef, index: usize, column: &ColumnDef) -> Result<String> {
-    let mut line = format!("{} {}", Identifier(column.name), column.storage.as_sql());
+    let storage = match column.storage {
+        Storage::Any if !table.strict => Storage::Blob,
+        storage => storage,
+    };
+    let mut line = format!("{} {}", Identifier(column.name), storage.as_sql());
     if *table.key == [index] {
         line.push_str(key_constraint(table, column));
     } else if !column.nullable {

@@ -19,7 +19,20 @@ pub(in crate::value) fn stored(storage: Storage, json: &JsonValue) -> Result<Val
         Storage::Blob => bytes(json)
             .map(Value::Blob)
             .ok_or_else(|| expected("an array of bytes", json)),
+        Storage::Any => any(json),
     }
+}
+
+/// By what the JSON is itself.
+fn any(json: &JsonValue) -> Result<Value, ValueError> {
+    let storage = match json {
+        JsonValue::Number(number) if number.is_f64() => Storage::Real,
+        JsonValue::Number(_) => Storage::Integer,
+        JsonValue::String(_) => Storage::Text,
+        JsonValue::Array(_) => Storage::Blob,
+        other => return Err(expected("a number, a string or an array of bytes", other)),
+    };
+    stored(storage, json)
 }
 
 /// Whole numbers too, if they are exact.

@@ -21,7 +21,8 @@ pub enum KeyOrigin {
     Application,
 }
 
-/// A type that one column of a primary key can have: `i64`, `Uuid`, `String`, or a newtype of one of them.
+/// A type that one column of a primary key can have: `i64`, `Uuid`, `String`, or a newtype of one of them; and [`Value`],
+/// for tables of other programs whose keys are a mixture.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a primary key",
     label = "not a key type",

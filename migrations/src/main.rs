@@ -1,0 +1,18 @@
+//! The command `anabranch`.
+#![forbid(unsafe_code)]
+
+mod command;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match command::Command::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("anabranch: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
