@@ -5,6 +5,8 @@ use std::{future::Future, time::Duration};
 use anabranch::observe::Statistics;
 use workload::{NewOrder, Result};
 
+use crate::question::Question;
+
 /// An open database of one contender; a clone is another handle to it.
 ///
 /// Everything that makes the work comparable (who does what, how often, at what times the clock is read) is outside;
@@ -21,6 +23,9 @@ pub(crate) trait Contender: Clone + Send + Sync + 'static {
 
     /// Reads all orders into a list.
     fn scan(&self) -> impl Future<Output = Result<Seen>> + Send;
+
+    /// Answers a question about the shops and products.
+    fn answer(&self, question: Question) -> impl Future<Output = Result<Seen>> + Send;
 
     /// Reads an order, adds one to its quantity and to its version, and saves it; tries again if somebody else was
     /// faster.

@@ -9,7 +9,7 @@ mod threads;
 pub(crate) use self::{
     library::{Library, Order, Way},
     pools::Pools,
-    threads::Threads,
+    threads::{Threads, product},
 };
 
 /// How many connections read at once.

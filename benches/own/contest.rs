@@ -14,6 +14,7 @@ use crate::{
     contenders::{Library, Pools, Threads, Way},
     files::{Content, Files, Sums},
     measure::{self, Load, Run, Work},
+    shop,
     table::table,
 };
 
@@ -128,6 +129,12 @@ impl Contest {
         }
     }
 
+    /// How it compares to the best of these, which is printed only.
+    pub(crate) fn beside(mut self, whom: &'static [Who], key: &'static str) -> Self {
+        self.ratios.push((Floor { key, least: None }, whom));
+        self
+    }
+
     pub(crate) const fn full(mut self) -> Self {
         self.synchronous = Synchronous::Full;
         self
@@ -189,10 +196,12 @@ impl Contest {
         let (rows, increments) = match self.load.work {
             Work::Save | Work::Insert { .. } => (before + done, 0),
             Work::Increment | Work::IncrementOne => (before, done),
-            Work::Get { .. } | Work::Scan { .. } => (before, 0),
+            Work::Get { .. } | Work::Scan { .. } | Work::Ask(_) => (before, 0),
         };
+        let of_shop = if self.content.shop { shop::ROWS } else { 0 };
         let counts = !self.content.counts || found.quantity == increments;
-        if found.rows == rows && found.versions == rows + increments && counts {
+        let shop = found.of_shop == i64::from(of_shop);
+        if found.rows == rows && found.versions == rows + increments && counts && shop {
             return Ok(());
         }
         Err(format!("{rows} rows and {increments} increments expected, found {found:?}").into())

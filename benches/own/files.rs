@@ -11,14 +11,19 @@ use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use workload::{NewOrder, Result};
 
-use crate::contenders::Order;
+use crate::{
+    contenders::Order,
+    shop::{self, Product, Sale, Shop},
+};
 
 /// What a file holds before a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Content {
     pub(crate) rows: u32,
     /// Whether all quantities are 0, so that their sum counts increments.
     pub(crate) counts: bool,
+    /// Whether there are shops, sales and products.
+    pub(crate) shop: bool,
 }
 
 /// What a file holds, as found in it.
@@ -27,6 +32,8 @@ pub(crate) struct Sums {
     pub(crate) rows: i64,
     pub(crate) quantity: i64,
     pub(crate) versions: i64,
+    /// Of shops, sales and products.
+    pub(crate) of_shop: i64,
 }
 
 /// A folder of files that is removed in the end.
@@ -69,8 +76,11 @@ impl Files {
     }
 
     fn template(&self, content: Content) -> Result<PathBuf> {
-        let Content { rows, counts } = content;
-        let path = self.dir.path().join(format!("of-{rows}-{counts}.db"));
+        let Content { rows, counts, shop } = content;
+        let path = self
+            .dir
+            .path()
+            .join(format!("of-{rows}-{counts}-{shop}.db"));
         let mut connection = Connection::open(&path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         let tx = connection.transaction()?;
@@ -91,6 +101,9 @@ impl Files {
             ])?;
         }
         drop(insert);
+        if shop {
+            shop::fill(&tx)?;
+        }
         tx.commit()?;
         connection.close().map_err(|(_, error)| error)?;
         Ok(path)
@@ -104,13 +117,16 @@ impl Files {
             return Err(format!("integrity_check says: {sound}").into());
         }
         let sums = connection.query_row(
-            "SELECT count(*), coalesce(sum(quantity), 0), coalesce(sum(version), 0) FROM orders",
+            "SELECT count(*), coalesce(sum(quantity), 0), coalesce(sum(version), 0), \
+             (SELECT count(*) FROM shops) + (SELECT count(*) FROM sales) + (SELECT count(*) FROM products) \
+             FROM orders",
             [],
             |row| {
                 Ok(Sums {
                     rows: row.get(0)?,
                     quantity: row.get(1)?,
                     versions: row.get(2)?,
+                    of_shop: row.get(3)?,
                 })
             },
         )?;
@@ -120,10 +136,10 @@ impl Files {
     }
 }
 
-/// The table as this library defines it.
+/// The tables as this library defines them.
 async fn definition() -> Result<String> {
     let db = Database::temporary().await?;
-    db.create_tables::<Order>().await?;
+    db.create_tables::<(Order, Shop, Sale, Product)>().await?;
     let definition = db
         .write(async |tx| {
             let sql = "SELECT group_concat(sql, ';') FROM sqlite_schema WHERE sql IS NOT NULL";

@@ -6,7 +6,7 @@ use anabranch::observe::Statistics;
 use tokio::runtime::Handle;
 use workload::{Heartbeat, Latencies, NewOrder, Random, Result};
 
-use crate::contender::Contender;
+use crate::{contender::Contender, question::Question};
 
 /// What is done, by how many tasks, and how often by each.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,8 @@ pub(crate) enum Work {
     Scan {
         of: u32,
     },
+    /// Queries over the shops and products; what an answer has counts.
+    Ask(Question),
     /// Each operation of a time has a row of its own.
     Increment,
     /// All operations have the same row.
@@ -60,7 +62,7 @@ impl Load {
     pub(crate) const fn warm_up(self) -> Self {
         let each = if self.tasks == 1 { 64 } else { 8 };
         let each = match self.work {
-            Work::Scan { .. } => 1,
+            Work::Scan { .. } | Work::Ask(_) => 1,
             _ if each > self.each => self.each,
             _ => each,
         };
@@ -75,6 +77,7 @@ impl Load {
     fn weight(self) -> f64 {
         match self.work {
             Work::Scan { of } => of.into(),
+            Work::Ask(question) => question.weight(),
             _ => 1.0,
         }
     }
@@ -161,6 +164,14 @@ async fn work<C: Contender>(contender: C, load: Load, task: u32) -> Result<Laten
                 latencies.push(began.elapsed());
                 if seen.rows != of as usize {
                     return Err(format!("{} rows instead of {of}", seen.rows).into());
+                }
+            }
+            Work::Ask(question) => {
+                let began = Instant::now();
+                let seen = contender.answer(question).await?;
+                latencies.push(began.elapsed());
+                if !question.is_answered_by(seen) {
+                    return Err(format!("{question:?} was answered by {seen:?}").into());
                 }
             }
             Work::Increment | Work::IncrementOne => {

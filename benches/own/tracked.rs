@@ -28,6 +28,7 @@ pub(crate) async fn run(files: &mut Files, tracking: Tracking, saves: usize) -> 
     let path = files.fresh(Content {
         rows: ROWS,
         counts: true,
+        ..Content::default()
     })?;
     let library = Library::open(
         &path,

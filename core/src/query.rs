@@ -68,7 +68,7 @@ pub use self::{
     part::{Computed, Expr, Part},
     raw::{FromRow, RawQuery, raw},
     relation::{Narrowed, Reached, Related, Relation, Through},
-    selection::{Projection, Selection, Whole, With, made},
+    selection::{Projection, Selection, Whole, With, made, projected},
     subquery::exists,
     text::Text,
     upsert::{Upsert, Upserted, upsert},
@@ -83,7 +83,7 @@ use std::{fmt, marker::PhantomData};
 use crate::{
     entity::{Column, Entity},
     error::Error,
-    query::filters::Lifted,
+    query::{condition::Shape, filters::Lifted},
     sql::{OrderTerm, Piece, Predicate, Term},
 };
 
@@ -106,6 +106,8 @@ pub struct Query<E, S = Whole> {
     lifted: Lifted,
     /// SQL whose rows are read instead of the table's.
     source: Option<Vec<Piece>>,
+    /// How deep the deepest part is, but for what is read.
+    shape: Shape,
     entity: PhantomData<fn() -> E>,
 }
 
@@ -123,6 +125,7 @@ impl<E: Entity> Query<E> {
             offset: 0,
             lifted: Lifted::None,
             source: None,
+            shape: Shape::FLAT,
             entity: PhantomData,
         }
     }
@@ -166,7 +169,10 @@ impl<E: Entity> Query<E> {
     pub fn from_sql(sql: &'static str, args: impl Arguments<E>) -> Self {
         let mut query = Self::new();
         match fragment::source(sql, args) {
-            Ok(pieces) => query.source = Some(pieces),
+            Ok((pieces, shape)) => {
+                query.source = Some(pieces);
+                query.shape = shape;
+            }
             Err(invalid) => query.conditions = Err(invalid),
         }
         query
@@ -174,14 +180,52 @@ impl<E: Entity> Query<E> {
 }
 
 /// # Building it
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Note::live), filter(short = Note::short))]
+/// # struct Note { #[entity(id)] id: i64, text: String, deleted: bool }
+/// # impl Note {
+/// #     fn live() -> Condition<Self> { Self::DELETED.eq(false) }
+/// #     fn short() -> Condition<Self> { Self::TEXT.char_length().lt(9) }
+/// # }
+/// #[derive(Debug, PartialEq, Projection)]
+/// #[projection(entity = Note)]
+/// struct View {
+///     text: String,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Note>().await?;
+/// # let mut ctx = db.context();
+/// # for (text, deleted) in [("a", false), ("b", false), ("b", true), ("a long note", false)] {
+/// #     ctx.add(Note { id: 0, text: text.into(), deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// let notes = || Note::query().order_by(Note::ID.asc());
+/// assert_eq!(notes().offset(1).limit(5).project::<View>().all(&db).await?, [View { text: "b".into() }]);
+/// assert_eq!(notes().without_filter("live").all(&db).await?.len(), 3);
+/// let texts = notes().without_filters().select(Note::TEXT).distinct().all(&db).await?;
+/// assert_eq!(texts.len(), 3);
+/// # Ok(()) }
+/// ```
 impl<E: Entity, S> Query<E, S> {
     /// Only the rows that fulfil this condition too.
     pub fn filter(mut self, condition: Condition<E>) -> Self {
+        self.deepen(condition.shape());
         if let Ok(conditions) = &mut self.conditions {
             match condition.into_predicate() {
                 Ok(predicate) if predicate.aggregates() => {
                     self.conditions = Err(Invalid::Refused(
                         "a row cannot be filtered by an aggregate: use `having`",
+                    ));
+                }
+                Ok(predicate) if predicate.looks_around() => {
+                    self.conditions = Err(Invalid::Refused(
+                        "a row cannot be filtered by what is computed `over` others: select it, or filter by it in `raw` SQL",
                     ));
                 }
                 Ok(predicate) => conditions.push(predicate),
@@ -230,7 +274,9 @@ impl<E: Entity, S> Query<E, S> {
     /// with rows that are equal in all columns of the order. End with the key where it matters.
     pub fn order_by(mut self, orders: impl IntoIterator<Item = OrderBy<E>>) -> Self {
         for order in orders {
-            match order.into_term() {
+            let (term, shape) = order.into_parts();
+            self.deepen(shape);
+            match term {
                 Ok(term) => self.order.push(term),
                 Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
             }
@@ -260,6 +306,7 @@ impl<E: Entity, S> Query<E, S> {
     /// grouped by, and [aggregates](crate::query::count) of the rest.
     pub fn group_by<T, P: Part>(mut self, expression: Column<E, T, P>) -> Self {
         let node = expression.node();
+        self.deepen(node.shape);
         match node.shape.check().and(node.term) {
             Ok(term) => self.group.push(term),
             Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
@@ -269,6 +316,7 @@ impl<E: Entity, S> Query<E, S> {
 
     /// Only the groups that fulfil this condition too.
     pub fn having(mut self, condition: Condition<E>) -> Self {
+        self.deepen(condition.shape());
         match condition.into_predicate() {
             Ok(predicate) => self.having.push(predicate),
             Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
@@ -307,6 +355,18 @@ impl<E: Entity, S> Query<E, S> {
         self.replace(|selection| selection.with(load))
     }
 
+    const fn deepen(&mut self, shape: Shape) {
+        self.shape = self.shape.and(shape);
+    }
+
+    /// How deep it is as a part of another query.
+    fn shape(&self) -> Shape
+    where
+        S: Selection<E>,
+    {
+        self.shape.and(self.selection.shape())
+    }
+
     fn replace<N>(self, selection: impl FnOnce(S) -> N) -> Query<E, N> {
         Query {
             selection: selection(self.selection),
@@ -319,6 +379,7 @@ impl<E: Entity, S> Query<E, S> {
             offset: self.offset,
             lifted: self.lifted,
             source: self.source,
+            shape: self.shape,
             entity: PhantomData,
         }
     }
@@ -343,6 +404,7 @@ impl<E, S: Clone> Clone for Query<E, S> {
             offset: self.offset,
             lifted: self.lifted.clone(),
             source: self.source.clone(),
+            shape: self.shape,
             entity: PhantomData,
         }
     }

@@ -82,6 +82,9 @@ pub enum ValueRef<'a> {
 
 /// A row of a result while it is being read.
 pub trait Row {
+    /// How many columns it has.
+    fn width(&self) -> usize;
+
     /// The value of the column at `index`, counted from 0; NULL beyond the last.
     fn value(&self, index: usize) -> ValueRef<'_>;
 }
@@ -304,6 +307,10 @@ impl ValueRef<'_> {
 }
 
 impl Row for [Value] {
+    fn width(&self) -> usize {
+        self.len()
+    }
+
     fn value(&self, index: usize) -> ValueRef<'_> {
         self.get(index).map_or(ValueRef::Null, Value::as_ref)
     }

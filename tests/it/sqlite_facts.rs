@@ -224,6 +224,26 @@ fn a_parameter_without_a_value_is_null() {
 }
 
 #[test]
+fn a_limit_or_a_pattern_that_is_a_parameter_is_prepared_anew_each_time() {
+    let connection = Connection::open_in_memory().unwrap();
+    connection
+        .execute_batch("CREATE TABLE t (a TEXT) STRICT; INSERT INTO t VALUES ('a'), ('b')")
+        .unwrap();
+    let prepared_anew = |sql: &str, arguments: &[&dyn rusqlite::ToSql]| {
+        let mut statement = connection.prepare(sql).unwrap();
+        for _ in 0..3 {
+            let mut rows = statement.query(arguments).unwrap();
+            while rows.next().unwrap().is_some() {}
+        }
+        statement.get_status(rusqlite::StatementStatus::RePrepare)
+    };
+    assert!(prepared_anew("SELECT a FROM t LIMIT ?1", &[&1]) >= 3);
+    assert!(prepared_anew("SELECT a FROM t WHERE a LIKE ?1", &[&"a%"]) >= 3);
+    assert_eq!(prepared_anew("SELECT a FROM t LIMIT 1 OFFSET ?1", &[&1]), 0);
+    assert_eq!(prepared_anew("SELECT a FROM t WHERE a >= ?1", &[&"a"]), 0);
+}
+
+#[test]
 fn a_negative_zero_loses_its_sign() {
     let connection = Connection::open_in_memory().unwrap();
     connection

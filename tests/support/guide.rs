@@ -18,6 +18,12 @@ pub struct Keys;
 #[doc = include_str!("../../docs/guide/src/existing.md")]
 pub struct Existing;
 
+#[doc = include_str!("../../docs/guide/src/queries.md")]
+pub struct Queries;
+
+#[doc = include_str!("../../docs/guide/src/relations.md")]
+pub struct Relations;
+
 #[doc = include_str!("../../docs/guide/src/contexts.md")]
 pub struct Contexts;
 

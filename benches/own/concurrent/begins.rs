@@ -39,10 +39,7 @@ struct Writer {
 
 /// Begins sessions, one after the other, for so long.
 pub(in crate::concurrent) async fn run(files: &mut Files, time: Duration) -> Result<Begins> {
-    let path = files.fresh(Content {
-        rows: 0,
-        counts: false,
-    })?;
+    let path = files.fresh(Content::default())?;
     let library = Library::open(
         &path,
         Synchronous::Normal,

@@ -36,7 +36,11 @@ pub(in crate::concurrent) async fn run(files: &mut Files) -> Result<String> {
 
 async fn measure(files: &mut Files, how: How) -> Result<String> {
     let rows = if how == How::Update { ROWS } else { 0 };
-    let path = files.fresh(Content { rows, counts: true })?;
+    let path = files.fresh(Content {
+        rows,
+        counts: true,
+        ..Content::default()
+    })?;
     let library = Library::open(
         &path,
         Synchronous::Normal,

@@ -28,10 +28,7 @@ fn waits(title: &'static str, micros: u64, each: u32) -> Contest {
         each,
         times: 1,
     };
-    let content = Content {
-        rows: 0,
-        counts: false,
-    };
+    let content = Content::default();
     Contest::new(title, "tx/s", load, content, ALL)
 }
 
@@ -46,6 +43,7 @@ fn hot(title: &'static str, each: u32) -> Contest {
     let content = Content {
         rows: 1,
         counts: true,
+        ..Content::default()
     };
     Contest::new(title, "tx/s", load, content, HOT)
 }

@@ -1,5 +1,7 @@
 //! This library, used as an application uses it: entities, a context for each piece of work.
 
+mod answers;
+
 use std::{path::Path, time::Duration};
 
 use anabranch::{observe::Statistics, prelude::*};
@@ -9,6 +11,7 @@ use workload::{NewOrder, Result, pause};
 use crate::{
     contender::{Contender, Seen},
     contenders::{BUSY_TIMEOUT, CACHE_KIB, JOURNAL_SIZE_LIMIT, READERS, missing},
+    question::Question,
 };
 
 /// The entity of all benchmarks.
@@ -140,6 +143,10 @@ impl Contender for Library {
         Ok(Seen::of(
             orders.iter().map(|order| (order.id, order.quantity)),
         ))
+    }
+
+    async fn answer(&self, question: Question) -> Result<Seen> {
+        Ok(answers::answer(&self.db, question).await?)
     }
 
     async fn increment(&self, id: i64) -> Result<()> {

@@ -1,5 +1,7 @@
 //! sqlx: a pool, or a pool of readers beside one connection that writes.
 
+mod answers;
+
 use std::{path::Path, time::Duration};
 
 use anabranch::prelude::Synchronous;
@@ -15,6 +17,7 @@ use crate::{
     contenders::{
         ALL, BUSY_TIMEOUT, BY_KEY, CACHE_KIB, INSERT, JOURNAL_SIZE_LIMIT, READERS, UPDATE, lost,
     },
+    question::Question,
 };
 
 #[derive(Debug, FromRow)]
@@ -111,6 +114,10 @@ impl Contender for Pools {
         Ok(Seen::of(
             orders.iter().map(|order| (order.id, order.quantity)),
         ))
+    }
+
+    async fn answer(&self, question: Question) -> Result<Seen> {
+        answers::answer(&self.readers, question).await
     }
 
     async fn increment(&self, id: i64) -> Result<()> {

@@ -2,6 +2,10 @@
 //!
 //! Its functions are `async` only in name: each thread runs its whole work as one future that never waits.
 
+mod answers;
+
+pub(crate) use self::answers::product;
+
 use std::{
     path::Path,
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -19,6 +23,7 @@ use crate::{
     contenders::{
         ALL, BUSY_TIMEOUT, BY_KEY, CACHE_KIB, INSERT, JOURNAL_SIZE_LIMIT, READERS, UPDATE, lost,
     },
+    question::Question,
 };
 
 #[allow(dead_code, reason = "the whole row is read, as an application does")]
@@ -143,6 +148,10 @@ impl Contender for Threads {
                 orders.iter().map(|order| (order.id, order.quantity)),
             ))
         })
+    }
+
+    async fn answer(&self, question: Question) -> Result<Seen> {
+        self.with(|connection| answers::answer(connection, question))
     }
 
     async fn increment(&self, id: i64) -> Result<()> {

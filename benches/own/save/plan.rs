@@ -30,13 +30,18 @@ const HOT: &[Who] = &[
 
 fn contest(title: &'static str, unit: &'static str, load: Load) -> Contest {
     let (rows, counts) = match load.work {
-        Work::Save | Work::Insert { .. } => (0, false),
+        Work::Save | Work::Insert { .. } | Work::Ask(_) => (0, false),
         Work::Get { of } | Work::Scan { of } => (of, false),
         Work::Increment | Work::IncrementOne => (COUNTERS, true),
     };
     let is_hot = load.work == Work::IncrementOne;
     let contenders = if is_hot { HOT } else { ALL };
-    Contest::new(title, unit, load, Content { rows, counts }, contenders)
+    let content = Content {
+        rows,
+        counts,
+        ..Content::default()
+    };
+    Contest::new(title, unit, load, content, contenders)
 }
 
 /// All contests; quick ones do less of each.

@@ -126,6 +126,47 @@ impl<E: Entity, S: Tracking<E>> Query<E, S> {
 }
 
 /// What of a query a context can track: entities, with those that relations lead to.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{context::Tracking, error::Result};
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<(Customer, Order, Line)>().await?;
+/// # let mut ctx = db.context();
+/// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+/// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+/// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+/// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// async fn newest<S: Tracking<Order>>(query: Query<Order, S>, ctx: &mut Context<'_>) -> Result<Vec<S::Handles>> {
+///     query.order_by(Order::ID.desc()).limit(10).load(ctx).await
+/// }
+/// let mut ctx = db.context();
+/// let orders: Vec<Tracked<Order>> = newest(Order::query(), &mut ctx).await?;
+/// let with_lines = newest(Order::query().with(Order::LINES), &mut ctx).await?; // pairs of a handle and a list of them
+/// assert_eq!((with_lines[0].0, with_lines[0].1.len()), (orders[0], 2));
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of entities, and cannot be tracked",
     label = "no entities",

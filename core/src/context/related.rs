@@ -70,6 +70,46 @@ impl Context<'_> {
     /// # Cancel safety
     ///
     /// Dropped, it tracks nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(has_many(orders: Order))]
+    /// # struct Customer { #[entity(id)] id: i64, name: String }
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(table = "orders", has_many(lines: Line))]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(filter(live = Line::live))]
+    /// # struct Line {
+    /// #     #[entity(id)] id: i64,
+    /// #     #[entity(references = Order, index)] order_id: i64,
+    /// #     item: String,
+    /// #     price: i64,
+    /// #     deleted: bool,
+    /// # }
+    /// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Customer, Order, Line)>().await?;
+    /// # let mut ctx = db.context();
+    /// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+    /// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+    /// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+    /// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let mut ctx = db.context();
+    /// let order = ctx.find::<Order>(1).await?.expect("it was saved");
+    /// let lines = ctx.load_related(order, Order::LINES).await?;
+    /// assert_eq!(lines.len(), 2);
+    /// let customer = ctx.load_related(order, Order::CUSTOMER).await?.expect("there always is one");
+    /// assert_eq!(ctx[customer].name, "Ada");
+    /// # Ok(()) }
+    /// ```
     pub async fn load_related<E: Entity, V: Navigation<E>>(
         &mut self,
         handle: Tracked<E>,
@@ -173,6 +213,48 @@ impl Context<'_> {
 }
 
 /// What [`Context::related`] follows: a [`Relation`].
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{context::Navigation, error::Result};
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<(Customer, Order, Line)>().await?;
+/// # let mut ctx = db.context();
+/// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+/// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+/// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+/// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// fn of_first<V: Navigation<Order>>(ctx: &Context<'_>, relation: V) -> Result<Option<V::Found>> {
+///     let first = ctx.iter::<Order>().next();
+///     first.map(|(order, _)| ctx.related(order, relation)).transpose()
+/// }
+/// let mut ctx = db.context();
+/// Order::query().with(Order::LINES).load(&mut ctx).await?;
+/// assert_eq!(of_first(&ctx, Order::LINES)?.map(|lines| lines.len()), Some(2));
+/// assert_eq!(of_first(&ctx, Order::CUSTOMER)?, Some(None)); // not read
+/// # Ok(()) }
+/// ```
 pub trait Navigation<E: Entity>: Copy + Send {
     /// An `Option` of a handle, or a `Vec` of them.
     type Found;
@@ -229,6 +311,48 @@ fn only<const N: usize>(steps: Vec<Step>) -> Result<[Step; N]> {
 }
 
 /// What says which entity above another one is meant: the column that refers to it, or the relation between the two.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{context::Refers, error::Result};
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<(Customer, Order, Line)>().await?;
+/// # let mut ctx = db.context();
+/// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+/// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+/// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+/// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// fn sever_all(ctx: &mut Context<'_>, from: impl Refers<Line> + Copy) -> Result<()> {
+///     let lines: Vec<_> = ctx.iter::<Line>().map(|(line, _)| line).collect();
+///     lines.into_iter().try_for_each(|line| ctx.sever(line, from).map(drop))
+/// }
+/// let mut ctx = db.context();
+/// Line::query().load(&mut ctx).await?;
+/// sever_all(&mut ctx, Line::ORDER)?; // or Order::LINES, or Line::ORDER_ID
+/// assert_eq!(ctx.save_changes().await?.deleted, 2);
+/// # Ok(()) }
+/// ```
 pub trait Refers<C: Entity> {
     /// The position of a column of `C`.
     #[doc(hidden)]

@@ -221,6 +221,10 @@ impl ToSql for Bound<'_> {
 pub(in crate::engine) struct PresentRow<'a, 'b>(pub(in crate::engine) &'a rusqlite::Row<'b>);
 
 impl Row for PresentRow<'_, '_> {
+    fn width(&self) -> usize {
+        self.0.as_ref().column_count()
+    }
+
     fn value(&self, index: usize) -> ValueRef<'_> {
         match self.0.get_ref(index) {
             Ok(SqliteRef::Integer(value)) => ValueRef::Integer(value),

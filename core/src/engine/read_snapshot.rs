@@ -21,6 +21,30 @@ use crate::{
 ///
 /// [`Database::read`](crate::database::Database::read) gives one. It takes typed queries as `&mut *snapshot`, and has a
 /// read connection for as long as it lives.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{engine::ReadSnapshot, error::Result};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// async fn report(snapshot: &mut ReadSnapshot) -> Result<(u64, Vec<Item>)> {
+///     let count = Item::query().count(&mut *snapshot).await?;
+///     Ok((count, Item::query().all(&mut *snapshot).await?)) // as many as were counted
+/// }
+/// let (count, items) = db.read(async |snapshot| report(snapshot).await).await?;
+/// assert_eq!(count as usize, items.len());
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct ReadSnapshot {
     /// With the transaction open; it is ended when it goes back. `None` while a thread has it, and for good once nobody

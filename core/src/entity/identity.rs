@@ -40,6 +40,11 @@ impl<'a> Identity<'a> {
 }
 
 impl<'a> Identities<'a> {
+    /// An integer, which every column compares alike.
+    pub(crate) const fn integer(value: i64) -> Self {
+        Self::One(Identity::Integer(value))
+    }
+
     /// All of them, unless one is NULL.
     pub(crate) fn of(
         mut values: impl ExactSizeIterator<Item = Option<Identity<'a>>>,

@@ -2,7 +2,10 @@
 
 use crate::{
     entity::{Column, Entity},
-    query::{Condition, Expr, Nullable, Number, OrderBy, Part, Summed, Text, part::Node},
+    query::{
+        Condition, Expr, Nullable, Number, OrderBy, Part, Summed, Text, condition::Shape,
+        part::Node,
+    },
     sql::{Aggregate, OrderTerm, Term, Window},
     value::{ColumnType, Value, check_text},
 };
@@ -43,6 +46,34 @@ pub fn count<E: Entity>() -> Expr<E, i64> {
 ///
 /// Of the rows of a [group](crate::query::Query::group_by), or of all that a query finds. NULLs do not count. None of
 /// these can be filtered by: [`having`](crate::query::Query::having) does that.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let made = Item::query()
+///     .select((Item::PRICE.min(), Item::PRICE.max(), Item::PRICE.sum(), Item::DISCOUNT.avg()))
+///     .one(&db)
+///     .await?;
+/// assert_eq!(made, (Some(3), Some(7), Some(17), Some(4.5)));
+/// let counted = Item::query()
+///     .select((Item::DISCOUNT.count(), Item::PRICE.count_distinct(), Item::NAME.min().count()))
+///     .one(&db)
+///     .await;
+/// assert!(counted.is_err()); // no aggregate of an aggregate
+/// let names = Item::query().filter(Item::PRICE.lt(5)).select(Item::NAME.join(", ")).one(&db).await?;
+/// assert_eq!(names.as_deref(), Some("tea"));
+/// # Ok(()) }
+/// ```
 impl<E: Entity, T: ColumnType, P: Part> Column<E, T, P> {
     /// How many rows have a value.
     pub fn count(self) -> Expr<E, i64> {
@@ -126,6 +157,26 @@ fn aggregate(function: &'static str, of: Vec<Term>) -> Term {
 /// # Narrowing an aggregate
 impl<E: Entity, T> Expr<E, T> {
     /// An aggregate of those rows alone that fulfil the condition: `count().only(Order::TOTAL.gt(100))`.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::count;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let counts = Item::query().select((count(), count().only(Item::PRICE.gt(5)))).one(&db).await?;
+    /// assert_eq!(counts, (3, 2));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn only(self, condition: Condition<E>) -> Self {
         let mut node = self.node();
@@ -150,16 +201,18 @@ impl<E: Entity, T> Expr<E, T> {
     /// An aggregate, or a function such as [`row_number`], of the rows around each row, which stay rows of their own.
     #[must_use]
     pub fn over(self, rows: Over<E>) -> Self {
-        let node = self.node().with(rows.nodes, |function, partition| {
+        let (order, shapes): (Vec<_>, Vec<_>) =
+            rows.order.into_iter().map(OrderBy::into_parts).unzip();
+        let mut node = self.node();
+        node.shape = shapes.into_iter().fold(node.shape, Shape::and);
+        let mut node = node.with(rows.nodes, |function, partition| {
             Term::Window(Box::new(Window {
                 function,
                 partition,
                 order: Vec::new(),
             }))
         });
-        let order: Result<Vec<OrderTerm>, _> =
-            rows.order.into_iter().map(OrderBy::into_term).collect();
-        let mut node = node;
+        let order: Result<Vec<OrderTerm>, _> = order.into_iter().collect();
         node.term = node.term.and_then(|term| match term {
             Term::Window(mut window) => {
                 window.order = order?;
@@ -172,6 +225,41 @@ impl<E: Entity, T> Expr<E, T> {
 }
 
 /// The rows around a row, for [`Expr::over`](Column::over): those that are equal to it in some columns, in some order.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Over, dense_rank, rank, row_number};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let by_price = || Over::all().order_by(Item::PRICE.desc());
+/// let places = Item::query()
+///     .order_by(Item::ID.asc())
+///     .select((
+///         Item::NAME,
+///         rank().over(by_price()),
+///         dense_rank().over(by_price()),
+///         row_number().over(Over::all().partition_by(Item::PRICE).order_by(Item::ID.asc())),
+///         Item::NAME.lag(1).over(Over::all().order_by(Item::ID.asc())),
+///         Item::NAME.lead(1).over(Over::all().order_by(Item::ID.asc())),
+///         Item::PRICE.sum().over(Over::all()),
+///     ))
+///     .all(&db)
+///     .await?;
+/// let (name, rank, dense, number, before, after, sum) = &places[0];
+/// assert_eq!((&name[..], *rank, *dense, *number), ("tea", 3, 2, 1));
+/// assert_eq!((before.as_deref(), after.as_deref(), *sum), (None, Some("cake"), Some(17)));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Over<E> {
     nodes: Vec<Node>,

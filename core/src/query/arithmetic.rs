@@ -15,6 +15,15 @@ use crate::{
 };
 
 /// A column type whose values can be added up.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Summed};
+///
+/// fn total<E: Entity, T: Summed>(column: Column<E, T>) -> Expr<E, Option<T::Sum>> {
+///     column.sum()
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "values of type `{Self}` cannot be added up",
     label = "not a number",
@@ -26,6 +35,15 @@ pub trait Summed: Nullable {
 }
 
 /// A column type whose values can be multiplied and divided: integers and floating-point numbers.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Number};
+///
+/// fn size<E: Entity, T: Number>(column: Column<E, T>) -> Expr<E, T> {
+///     column.abs()
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "values of type `{Self}` cannot be multiplied or divided",
     label = "not a plain number",
@@ -102,6 +120,29 @@ impl<E: Entity, T: Summed, P: Part> Neg for Column<E, T, P> {
 }
 
 /// # Numbers
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let third = Item::PRICE.as_real() / 3.0;
+/// let computed = Item::query()
+///     .filter(Item::NAME.eq("cake"))
+///     .select((third.clone().round(2), third.as_integer(), (Item::PRICE - 10).abs()))
+///     .one(&db)
+///     .await?;
+/// assert_eq!(computed, (Some(2.33), Some(2), 3));
+/// # Ok(()) }
+/// ```
 impl<E: Entity, T: Number, P: Part> Column<E, T, P> {
     /// Without its sign.
     pub fn abs(self) -> Expr<E, T> {
@@ -126,6 +167,26 @@ impl<E: Entity, T: Number, P: Part> Column<E, T, P> {
 }
 
 /// # Between values
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let discounts = Item::query().order_by(Item::ID.asc()).select(Item::DISCOUNT.coalesce(0)).all(&db).await?;
+/// assert_eq!(discounts, [0, 2, 7]);
+/// let or_price = Item::query().order_by(Item::ID.asc()).select(Item::DISCOUNT.or_else(Item::PRICE)).first(&db).await?;
+/// assert_eq!(or_price, Some(Some(3)));
+/// # Ok(()) }
+/// ```
 impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
     /// This, or the other where this is NULL: `Order::DISCOUNT.coalesce(0)`.
     pub fn coalesce(self, other: impl Operand<E, T::Required>) -> Expr<E, T::Required> {

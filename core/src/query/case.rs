@@ -96,6 +96,27 @@ where
     Option<T>: ColumnType,
 {
     /// The expression, NULL where no condition is true.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::{Case, case};
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let dear: Case<Item, Option<String>> = case().when(Item::PRICE.gt(5), "dear");
+    /// let first = Item::query().order_by(Item::ID.asc()).select(dear.or_null()).first(&db).await?;
+    /// assert_eq!(first, Some(None));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn or_null(self) -> Expr<E, Option<T>> {
         self.ending(Node::of(Ok(Term::Value(Value::Null))))
@@ -110,6 +131,26 @@ pub(in crate::query) fn checked(node: Result<Node, ValueError>) -> Node {
 /// # Conditions as values
 impl<E: Entity> Condition<E> {
     /// Whether it is true, as an expression.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let dear = Item::PRICE.gt(5).as_bool();
+    /// let dears = Item::query().order_by(Item::ID.asc()).select(dear.clone()).all(&db).await?;
+    /// assert_eq!(dears, [false, true, true]);
+    /// assert_eq!(Item::query().filter(dear.is_true()).count(&db).await?, 2);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn as_bool(self) -> Expr<E, bool> {
         let (predicate, shape) = self.into_parts();

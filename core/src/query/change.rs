@@ -145,6 +145,28 @@ impl<E: Entity, S> Update<E, S> {
     }
 
     /// The same, if there is a value: for forms of which some fields are empty.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::Update;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// fn form(name: Option<&str>, price: Option<i64>) -> Update<Item> {
+    ///     Item::query().filter(Item::ID.eq(1)).update().set_if(Item::NAME, name).set_if(Item::PRICE, price)
+    /// }
+    /// assert_eq!(form(None, Some(4)).execute(&db).await?, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn set_if<T>(self, column: Column<E, T>, value: Option<impl Operand<E, T>>) -> Self {
         match value {
             Some(value) => self.set(column, value),
@@ -171,6 +193,11 @@ impl<E: Entity, S> Update<E, S> {
             if term.aggregates() {
                 return Err(Invalid::Refused(
                     "a column cannot be set to an aggregate of the rows: take a query `as_value`",
+                ));
+            }
+            if term.looks_around() {
+                return Err(Invalid::Refused(
+                    "a column cannot be set to what is computed `over` other rows: take a query `as_value`",
                 ));
             }
             set.push((column, term));
@@ -272,6 +299,27 @@ impl<E: Entity, S> Delete<E, S> {
 
 impl<E: Entity> Delete<E> {
     /// Tells of each row that it deleted, as it was.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::Delete;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let dear: Delete<Item> = Item::query().filter(Item::PRICE.gt(5)).delete();
+    /// let names = dear.returning(Item::NAME).all(&db).await?;
+    /// assert_eq!(names.len(), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn returning<S: Selection<E>>(self, selection: S) -> Delete<E, S> {
         Delete {
             query: self.query,
@@ -353,7 +401,8 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
     let mut terms = Vec::new();
     selection.terms(&mut terms)?;
     let terms = Term::Several(terms);
-    if !S::FLAT || terms.looks_elsewhere() || terms.aggregates() {
+    let is_of_others = terms.looks_elsewhere() || terms.aggregates() || terms.looks_around();
+    if !S::FLAT || is_of_others {
         return Err(Invalid::Refused(
             "what is returned is of the changed row alone: neither relations nor aggregates are taken",
         ));
@@ -370,6 +419,10 @@ fn told<E: Entity, S: Selection<E>>(selection: &S, written: &Written) -> Result<
 pub(in crate::query) struct Values<'a>(pub(in crate::query) &'a [Value]);
 
 impl crate::value::Row for Values<'_> {
+    fn width(&self) -> usize {
+        self.0.len()
+    }
+
     fn value(&self, index: usize) -> crate::value::ValueRef<'_> {
         self.0.value(index)
     }

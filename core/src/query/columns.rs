@@ -11,6 +11,33 @@ use crate::{
 ///
 /// Whatever the column's type can be compared with is an [`Operand`]. `None` is NULL. How NULLs are treated stands at
 /// [`Condition`].
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let count = |condition: Condition<Item>| Item::query().filter(condition).count(&db);
+/// assert_eq!(count(Item::PRICE.eq(7).and(Item::PRICE.ne(3))).await?, 2);
+/// assert_eq!(count(Item::PRICE.between(3, 5).and(Item::PRICE.lt(4))).await?, 1);
+/// assert_eq!(count(Item::PRICE.ge(3).and(Item::PRICE.le(7))).await?, 3);
+/// assert_eq!(count(Item::NAME.is_in(["tea", "jam"]).and(Item::NAME.gt("k"))).await?, 1);
+/// assert_eq!(count(Item::DISCOUNT.not_in([2])).await?, 2); // the one that is NULL too
+/// assert_eq!(count(Item::DISCOUNT.is_null()).await?, 1);
+/// assert_eq!(count(Item::DISCOUNT.is_not_null()).await?, 2);
+/// assert_eq!(count(Item::DISCOUNT.eq(Item::PRICE)).await?, 1);
+/// let dearest = Item::query().order_by([Item::PRICE.desc(), Item::NAME.asc()]).first(&db).await?;
+/// assert_eq!(dearest.map(|item| item.name).as_deref(), Some("cake"));
+/// # Ok(()) }
+/// ```
 impl<E: Entity, T, P: Part> Column<E, T, P> {
     /// Equal to the value, or to the other expression. `eq(None)` is [`Column::is_null`]; of two expressions that are
     /// both NULL each is equal to the other.
@@ -61,16 +88,14 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
     /// One of the values, of which there may be any number. No value selects no row; `None` among them selects
     /// the rows where the column is NULL.
     pub fn is_in(self, values: impl IntoIterator<Item = impl Operand<E, T>>) -> Condition<E> {
-        self.condition(nodes(values), |term, values, is_required| {
-            one_of(term, values, is_required)
-        })
+        self.condition(nodes(values), |term, values, _| one_of(term, values))
     }
 
     /// None of the values. No value selects every row; rows where the column is NULL are selected unless `None` is
     /// among the values, unlike with SQL's `NOT IN`.
     pub fn not_in(self, values: impl IntoIterator<Item = impl Operand<E, T>>) -> Condition<E> {
         self.condition(nodes(values), |term, values, is_required| {
-            opposite(one_of(term, values, is_required), is_required)
+            opposite(one_of(term, values), is_required)
         })
     }
 
@@ -110,7 +135,7 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
         self.compared(value, |term, with, _| ordered(term, comparison, with))
     }
 
-    /// A condition of this expression and one operand; it is told whether this is a column that is never NULL.
+    /// A condition of this expression and one operand; it is told whether neither of them is ever NULL.
     fn compared(
         self,
         operand: impl Operand<E, T>,
@@ -121,8 +146,10 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
             Err(error) => Condition::invalid(node.blamed::<E>(error)),
             Ok(operand) => {
                 let shape = node.shape.and(operand.shape);
-                let predicate = (node.term)
-                    .and_then(|term| Ok(predicate(term, operand.term?, node.is_required)));
+                let is_value = matches!(operand.term, Ok(Term::Value(_)));
+                let is_required = node.is_required && (is_value || operand.is_required);
+                let predicate =
+                    (node.term).and_then(|term| Ok(predicate(term, operand.term?, is_required)));
                 Condition::shaped(predicate, shape)
             }
         }
@@ -156,6 +183,27 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
 /// All of these are SQLite's LIKE: the 26 letters of ASCII match in either case, all other characters only
 /// themselves (`Ä` is not `ä`). A pattern may have 50,000 bytes. An index serves `starts_with`, and `like` with a
 /// pattern that starts with letters, only if it collates NOCASE.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let count = |condition: Condition<Item>| Item::query().filter(condition).count(&db);
+/// assert_eq!(count(Item::NAME.contains("A")).await?, 3);
+/// assert_eq!(count(Item::NAME.starts_with("te").or(Item::NAME.ends_with("ke"))).await?, 2);
+/// assert_eq!(count(Item::NAME.like("_a%")).await?, 2);
+/// assert_eq!(count(Item::NAME.not_like("_a%")).await?, 1);
+/// # Ok(()) }
+/// ```
 impl<E: Entity, T: Text, P: Part> Column<E, T, P> {
     /// Contains the text; `%` and `_` in it are characters like any other.
     pub fn contains(self, text: impl AsRef<str>) -> Condition<E> {
@@ -309,13 +357,13 @@ const fn compare(term: Term, comparison: Comparison, with: Term) -> Predicate {
     }
 }
 
-fn one_of(term: Term, given: Vec<Term>, is_required: bool) -> Predicate {
+fn one_of(term: Term, given: Vec<Term>) -> Predicate {
     let (mut values, mut others) = (Vec::new(), Vec::new());
     for operand in given {
         match operand {
             Term::Value(Value::Null) => others.push(null(term.clone())),
             Term::Value(value) => values.push(value),
-            expression => others.push(equal(term.clone(), expression, is_required)),
+            expression => others.push(equal(term.clone(), expression, false)),
         }
     }
     others.dedup();

@@ -19,6 +19,36 @@ use crate::{
 /// The rows of several queries that read the same types; made by [`Query::union`] and its like.
 ///
 /// Its columns are those of the first. The operations are done in the order in which they are called.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::Compound;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let prices = |query: Query<Item>| query.select(Item::PRICE);
+/// let dear = || prices(Item::query().filter(Item::PRICE.gt(5)));
+/// let with_discount = || prices(Item::query().filter(Item::DISCOUNT.is_not_null()));
+///
+/// let all: Compound<Item, _> = prices(Item::query()).union_all(dear());
+/// assert_eq!(all.clone().order_by_position_desc(0).offset(3).limit(2).all(&db).await?, [7, 3]);
+/// assert_eq!(all.count(&db).await?, 5);
+/// assert_eq!(dear().intersect(with_discount()).all(&db).await?, [7]);
+/// assert_eq!(prices(Item::query()).except(dear()).all(&db).await?, [3]);
+/// // One after the other.
+/// let rest = prices(Item::query()).union_all(dear()).except(with_discount()).union(dear()).intersect(dear());
+/// assert_eq!(rest.all(&db).await?, [7]);
+/// # Ok(()) }
+/// ```
 #[must_use = "a query does nothing until it is run"]
 pub struct Compound<E, S> {
     first: Query<E, S>,

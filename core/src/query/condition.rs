@@ -16,6 +16,28 @@ use crate::{
 ///
 /// A value that the column could not store (NaN, text with a NUL) makes the condition invalid; the query that
 /// uses it fails with kind [`ErrorKind::Value`](crate::error::ErrorKind::Value) and names the column.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let count = |condition: Condition<Item>| Item::query().filter(condition).count(&db);
+/// let cheap = Item::PRICE.lt(5);
+/// let reduced = Item::DISCOUNT.gt(5);
+/// assert_eq!(count(cheap.clone().or(reduced.clone())).await?, 2);
+/// assert_eq!(count(cheap.clone().not().and(reduced.clone())).await?, 1);
+/// assert_eq!(count(!reduced).await?, 2); // the one without a discount too
+/// # Ok(()) }
+/// ```
 #[must_use = "a condition does nothing until a query filters by it"]
 pub struct Condition<E> {
     predicate: Result<Predicate, Invalid>,
@@ -43,13 +65,11 @@ impl Shape {
     }
 
     /// That of two beside each other.
-    pub(in crate::query) fn and(self, other: Self) -> Self {
-        self.max(other)
-    }
-
-    fn max(self, other: Self) -> Self {
-        Self {
-            depth: self.depth.max(other.depth),
+    pub(in crate::query) const fn and(self, other: Self) -> Self {
+        if self.depth > other.depth {
+            self
+        } else {
+            other
         }
     }
 
@@ -107,6 +127,10 @@ impl<E> Condition<E> {
     pub(in crate::query) fn into_predicate(self) -> Result<Predicate, Invalid> {
         self.shape.check()?;
         self.predicate
+    }
+
+    pub(in crate::query) const fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// The predicate, and how deep it is.

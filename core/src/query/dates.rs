@@ -10,6 +10,15 @@ use crate::{
 };
 
 /// A column type whose values begin with a date: instants, dates with a time, and dates, of any of the crates for them.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Dated};
+///
+/// fn in_year<E: Entity, T: Dated<Required = T>>(column: Column<E, T>) -> Expr<E, T::Like<i64>> {
+///     column.year()
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` has no date",
     label = "neither a date nor an instant"
@@ -17,6 +26,15 @@ use crate::{
 pub trait Dated: Nullable {}
 
 /// A [`Dated`] column type whose values have a time of day as well.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Timed};
+///
+/// fn at_hour<E: Entity, T: Timed>(column: Column<E, T>) -> Expr<E, T::Like<i64>> {
+///     column.hour()
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` has no time of day",
     label = "no instant, and no date with a time"
@@ -59,6 +77,34 @@ impl<T: Timed + Scalar> Timed for Option<T> {}
 /// # Parts of dates
 ///
 /// In UTC, as dates and instants are stored.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use chrono::{DateTime, NaiveDate, Utc};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Visit { #[entity(id)] id: i64, day: NaiveDate, at: DateTime<Utc> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Visit>().await?;
+/// # let mut ctx = db.context();
+/// # let day = "2026-02-28".parse().unwrap();
+/// # let at = "2026-02-28T12:30:00Z".parse().unwrap();
+/// # ctx.add(Visit { id: 0, day, at });
+/// # ctx.save_changes().await?;
+/// let parts = Visit::query()
+///     .select((Visit::AT.year(), Visit::AT.month(), Visit::AT.day(), Visit::AT.weekday(), Visit::AT.date()))
+///     .one(&db)
+///     .await?;
+/// assert_eq!((parts.0, parts.1, parts.2, parts.3), (2026, 2, 28, 6)); // a Saturday
+/// assert_eq!(parts.4.to_string(), "2026-02-28");
+/// let since = Visit::DAY.days_since(NaiveDate::from_ymd_opt(2026, 2, 1).unwrap());
+/// assert_eq!(Visit::query().select(since).one(&db).await?, 27.0);
+/// let time = Visit::query().select((Visit::AT.hour(), Visit::AT.minute())).one(&db).await?;
+/// assert_eq!(time, (12, 30));
+/// # Ok(()) }
+/// ```
 impl<E: Entity, T: Dated, P: Part> Column<E, T, P> {
     /// The day, as chrono's date.
     pub fn date(self) -> Expr<E, T::Like<NaiveDate>> {

@@ -19,6 +19,53 @@ use crate::{
 };
 
 /// What a [`Relation`] leads to, narrowed, sorted, or limited for each row; and what is read of it.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<(Customer, Order, Line)>().await?;
+/// # let mut ctx = db.context();
+/// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+/// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+/// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+/// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// let dearest: Fetch<Order, Vec<Line>> = Order::LINES.order_by(Line::PRICE.desc()).limit(1);
+/// let orders = Order::query().with(dearest.offset(1)).all(&db).await?;
+/// assert_eq!(orders[0].1[0].item, "tea");
+///
+/// // Also what the entity's filter leaves out, and with what leads on from there.
+/// let all = Order::LINES.filter(Line::PRICE.gt(5)).without_filter("live").then(Line::ORDER);
+/// assert_eq!(Order::query().with(all).all(&db).await?[0].1.len(), 2);
+/// let items = Order::LINES.filter(Line::PRICE.gt(5)).without_filters().select(Line::ITEM);
+/// assert_eq!(Order::query().with(items).all(&db).await?[0].1.len(), 2);
+/// let dear = || Order::LINES.filter(Line::PRICE.gt(5));
+/// let asked = dear().any(Line::ITEM.eq("cake")).and(dear().none(Line::ITEM.eq("jam")));
+/// let asked = asked.and(dear().all(Line::ITEM.ne("tea"))).and(dear().exists());
+/// assert_eq!(Order::query().filter(asked).count(&db).await?, 1);
+/// let made = (dear().count(), dear().of_all(Line::PRICE.sum()));
+/// assert_eq!(Order::query().select(made).one(&db).await?, (1, Some(7)));
+/// # Ok(()) }
+/// ```
 #[must_use = "it does nothing until a query reads it or asks about it"]
 pub struct Fetch<E, R, J = (), N = Whole> {
     relation: Relation<E, R, J>,
@@ -33,6 +80,7 @@ pub struct Fetch<E, R, J = (), N = Whole> {
 }
 
 /// What one row of a query has to begin with.
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum Begun<P> {
     /// What there is of the one row that there may be.
@@ -435,10 +483,15 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         for keys in distinct.chunks(chunk.max(1)) {
             let statement = self.select_for(keys).map_err(Error::from)?;
             reads.rows(&statement, &mut |row| {
-                let Some(values) = key_of(row, width) else {
-                    return Ok(());
+                let values;
+                let owner = match row.value(0) {
+                    // As most keys are: nothing of it has to be kept.
+                    ValueRef::Integer(key) if width == 1 => Some(Identities::integer(key)),
+                    _ => {
+                        values = key_of(row, width).unwrap_or_default();
+                        Identities::within(E::TABLE, columns, &values)
+                    }
                 };
-                let owner = Identities::within(E::TABLE, columns, &values);
                 let positions = owner.and_then(|owner| asking.get(&owner));
                 for position in positions.into_iter().flatten() {
                     owners.push(*position);
@@ -448,7 +501,11 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
             })?;
         }
         let found = self.selection.finish(partials, reads)?;
-        let mut of_each: Vec<Vec<N::Output>> = keys.iter().map(|_| Vec::new()).collect();
+        let mut counts = vec![0; keys.len()];
+        for owner in &owners {
+            counts[*owner] += 1;
+        }
+        let mut of_each: Vec<Vec<N::Output>> = counts.into_iter().map(Vec::with_capacity).collect();
         for (owner, output) in owners.into_iter().zip(found) {
             of_each[owner].push(output);
         }

@@ -21,6 +21,28 @@ use crate::{
 /// # Cancel safety
 ///
 /// Nothing is changed; the answer is lost.
+///
+/// # Examples
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::find;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// assert_eq!(find::<Item>(&db, 1).await?.map(|item| item.name).as_deref(), Some("tea"));
+/// assert!(Item::find(&db, 99).await?.is_none()); // what the derive makes of it
+/// # Ok(()) }
+/// ```
 #[allow(
     clippy::needless_pass_by_value,
     reason = "callers mostly have a key at hand, not a place to borrow it from"

@@ -58,17 +58,30 @@ pub fn fragment<E: Entity, T: ColumnType>(
     node.into_expr()
 }
 
-/// The same as a whole statement.
+/// The same as a whole statement, and how deep it is.
 pub(in crate::query) fn source<E>(
     sql: &'static str,
     args: impl Arguments<E>,
-) -> Result<Vec<Piece>, Invalid> {
+) -> Result<(Vec<Piece>, Shape), Invalid> {
     let mut nodes = Vec::new();
     args.collect(&mut nodes);
-    pieces(sql, nodes)
+    let shape = (nodes.iter()).fold(Shape::FLAT, |shape, node| shape.and(node.shape));
+    Ok((pieces(sql, nodes)?, shape.around()))
 }
 
 /// One argument of a [`fragment`].
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Argument, fragment};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// fn padded(argument: impl Argument<Item>) -> Expr<Item, String> {
+///     fragment("printf('%05d', {})", (argument,))
+/// }
+/// let (of_column, of_value) = (padded(Item::PRICE), padded(7));
+/// ```
 pub trait Argument<E> {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "so that nobody else implements it")]
@@ -98,6 +111,18 @@ impl<E> Argument<E> for &str {
 }
 
 /// The arguments of a [`fragment`]: a tuple of up to eight, `()` for none.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Arguments, fragment};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// fn greater_of_two(arguments: impl Arguments<Item>) -> Expr<Item, i64> {
+///     fragment("max({0}, {1})", arguments)
+/// }
+/// let at_least_five = greater_of_two((Item::PRICE, 5));
+/// ```
 pub trait Arguments<E> {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "so that nobody else implements it")]

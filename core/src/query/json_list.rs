@@ -11,6 +11,15 @@ use crate::{
 
 /// A column type whose values are lists: a `Vec` of integers, `bool`, `f64` or `String` with `#[entity(json)]`, and an
 /// `Option` of it.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::JsonList};
+///
+/// fn is_new<E: Entity, L: JsonList<Item = String>>(tags: Column<E, L>) -> Condition<E> {
+///     tags.has_all(["new", "unread"])
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` holds no list",
     label = "not a list",

@@ -13,6 +13,15 @@ use crate::{
 
 /// A column type whose values are JSON: a field with `#[entity(json)]`, a `serde_json::Value`, and an `Option` of
 /// either.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::JsonDocument};
+///
+/// fn colour<E: Entity, T: JsonDocument>(column: Column<E, T>) -> Expr<E, Option<String>> {
+///     column.path("$.colour")
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` holds no JSON to look into",
     label = "not a JSON column",
@@ -29,6 +38,23 @@ impl<T: JsonDocument + Scalar> JsonDocument for Option<T> {}
 /// A type whose values SQLite reads from JSON as it would store them in a column: integers, `bool`, `f64`, `String`.
 ///
 /// An enum without data may join them if serde writes it as the column would.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::JsonScalar;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Article { #[entity(id)] id: i64, extra: serde_json::Value }
+/// #[derive(Debug, Clone, Copy, EntityEnum, serde::Serialize, serde::Deserialize)]
+/// enum Colour {
+///     Red, // "Red", in JSON as in a column
+///     Blue,
+/// }
+///
+/// impl JsonScalar for Colour {}
+///
+/// let red = Article::EXTRA.path::<Colour>("$.colour").eq(Colour::Red);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what SQLite finds in JSON",
     label = "not a JSON value",

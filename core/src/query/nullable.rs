@@ -3,6 +3,15 @@
 use crate::value::{ColumnType, Scalar};
 
 /// A column type, and the same type with NULL: `i64` and `Option<i64>` both have `Option<i64>`.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Nullable};
+///
+/// fn least<E: Entity, T: Nullable>(column: Column<E, T>) -> Expr<E, T::Nullable> {
+///     column.min()
+/// }
+/// ```
 pub trait Nullable: ColumnType {
     /// The type with NULL.
     type Nullable: Nullable<Nullable = Self::Nullable>;

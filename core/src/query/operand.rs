@@ -19,6 +19,18 @@ use crate::{
 /// `Some`, and `None`; a text column takes `&str`; a column of bytes takes slices; a column with a `scale`, or
 /// `padded`, takes plain numbers. Of expressions those of the same entity and type are taken, and by one that may be
 /// NULL those that may not; the other way round say [`nullable`](Column::nullable).
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::Operand;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// fn cheaper(than: impl Operand<Item, i64>) -> Condition<Item> {
+///     Item::PRICE.lt(than)
+/// }
+/// let (than_a_value, than_an_expression) = (cheaper(5), cheaper(Item::DISCOUNT.coalesce(0)));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a column of type `{T}` cannot be compared with `{Self}`",
     label = "does not fit the column",

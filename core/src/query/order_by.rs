@@ -3,7 +3,10 @@
 use std::{fmt, iter, marker::PhantomData};
 
 use crate::{
-    query::{condition::Invalid, part::Node},
+    query::{
+        condition::{Invalid, Shape},
+        part::Node,
+    },
     sql::{Direction, OrderTerm},
 };
 
@@ -12,9 +15,27 @@ use crate::{
 ///
 /// It is an iterator's worth of itself, so that [`Query::order_by`](crate::query::Query::order_by) takes one,
 /// an array, a list, or an `Option`.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::OrderBy;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// /// What a user chose.
+/// fn order(by: &str, descending: bool) -> OrderBy<Item> {
+///     match (by, descending) {
+///         ("price", false) => Item::PRICE.asc(),
+///         ("price", true) => Item::PRICE.desc(),
+///         _ => Item::NAME.asc(),
+///     }
+/// }
+/// let items = Item::query().order_by([order("price", true), order("name", false)]);
+/// ```
 #[must_use = "an order does nothing until a query sorts by it"]
 pub struct OrderBy<E> {
     term: Result<OrderTerm, Invalid>,
+    shape: Shape,
     entity: PhantomData<fn() -> E>,
 }
 
@@ -26,12 +47,18 @@ impl<E> OrderBy<E> {
         };
         Self {
             term: term.map(|term| OrderTerm { term, direction }),
+            shape: node.shape,
             entity: PhantomData,
         }
     }
 
     pub(in crate::query) fn into_term(self) -> Result<OrderTerm, Invalid> {
         self.term
+    }
+
+    /// The term, and how deep it is.
+    pub(in crate::query) fn into_parts(self) -> (Result<OrderTerm, Invalid>, Shape) {
+        (self.term, self.shape)
     }
 }
 
@@ -48,6 +75,7 @@ impl<E> Clone for OrderBy<E> {
     fn clone(&self) -> Self {
         Self {
             term: self.term.clone(),
+            shape: self.shape,
             entity: PhantomData,
         }
     }

@@ -22,6 +22,32 @@ pub struct Paged<E: Entity, S: Selection<E>> {
 }
 
 /// Some rows of a query, and where the others begin.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Cursor, Page, Paged};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let names = || Item::query().order_by(Item::NAME.asc()).select(Item::NAME);
+/// let paged: Paged<Item, _> = names().page(None, 2);
+/// let first: Page<String> = paged.read(&db).await?;
+/// let second = names().page(first.next.clone(), 2).read(&db).await?;
+/// assert_eq!((second.items.len(), second.next), (1, None));
+/// let back = names().page(second.previous, 2).read(&db).await?;
+/// assert_eq!(back.items, first.items);
+/// assert!("made up".parse::<Cursor>().is_err());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
     /// The rows, in the query's order.
@@ -152,6 +178,17 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         if self.distinct || !self.group.is_empty() {
             return Err(Invalid::Refused(
                 "pages are of rows, each of which has a key: `distinct` and `group_by` are not taken",
+            ));
+        }
+        let mut read = Vec::new();
+        self.selection.terms(&mut read)?;
+        let is_of_many = |order: &OrderTerm| order.term.aggregates() || order.term.looks_around();
+        if !self.having.is_empty()
+            || self.order.iter().any(is_of_many)
+            || read.iter().any(Term::aggregates)
+        {
+            return Err(Invalid::Refused(
+                "pages are of rows, and sorted by what is known of each row alone: neither aggregates nor windows are taken",
             ));
         }
         for key in E::TABLE.key_columns() {

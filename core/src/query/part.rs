@@ -29,6 +29,15 @@ use crate::{
 pub type Expr<E, T> = Column<E, T, Computed>;
 
 /// What tells an [`Expr`] from a column.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Computed};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// let dozen: Column<Item, i64, Computed> = Item::PRICE * 12; // an `Expr<Item, i64>`
+/// ```
 #[derive(Debug, Clone)]
 pub struct Computed {
     /// Or what is wrong with it.
@@ -39,6 +48,18 @@ pub struct Computed {
 }
 
 /// Whether a [`Column`] is one of the table, or computed. There are no others.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Part};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// fn is_dear<E: Entity, P: Part>(price: Column<E, i64, P>) -> Condition<E> {
+///     price.gt(100)
+/// }
+/// let dear = is_dear(Item::PRICE).or(is_dear(Item::PRICE * 12));
+/// ```
 pub trait Part: Clone + Send + Sync + 'static {
     /// All that is known of it.
     #[doc(hidden)]
@@ -87,6 +108,15 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
     }
 
     /// The same as an expression, such as two branches of an `if` have in common.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// fn price(by_the_dozen: bool) -> Expr<Item, i64> {
+    ///     if by_the_dozen { Item::PRICE * 12 } else { Item::PRICE.expr() }
+    /// }
+    /// ```
     pub fn expr(self) -> Expr<E, T> {
         self.node().into_expr()
     }

@@ -42,12 +42,35 @@ pub struct RawQuery<T> {
 /// ```
 pub fn raw<T: FromRow>(sql: &'static str, args: impl Arguments<()>) -> RawQuery<T> {
     RawQuery {
-        pieces: fragment::source(sql, args),
+        pieces: fragment::source(sql, args).map(|(pieces, _)| pieces),
         of: PhantomData,
     }
 }
 
 /// What a row of a [`RawQuery`] becomes: a value, or a tuple of up to twelve.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{FromRow, RawQuery, raw};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// fn report<T: FromRow>() -> RawQuery<T> {
+///     raw("SELECT count(*), max(discount) FROM item", ())
+/// }
+/// assert_eq!(report::<(i64, Option<i64>)>().one(&db).await?, (3, Some(7)));
+/// assert_eq!(report::<i64>().first(&db).await?, Some(3)); // the first column alone
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a row cannot be read as `{Self}`",
     label = "neither a value nor a tuple of values",
@@ -60,6 +83,7 @@ pub trait FromRow: Sized + Send + 'static {
 
 impl<T: ColumnType + Send + 'static> FromRow for T {
     fn from_row(row: &dyn Row) -> Result<Self> {
+        has_width(row, 1)?;
         value(row, 0)
     }
 }
@@ -68,6 +92,7 @@ macro_rules! tuple {
     ($($name:ident $index:literal),*) => {
         impl<$($name: ColumnType + Send + 'static),*> FromRow for ($($name,)*) {
             fn from_row(row: &dyn Row) -> Result<Self> {
+                has_width(row, [$($index),*].len())?;
                 Ok(($(value::<$name>(row, $index)?,)*))
             }
         }
@@ -86,6 +111,20 @@ tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
+
+/// SQLite has NULL for a column that is none.
+fn has_width(row: &dyn Row, width: usize) -> Result<()> {
+    if row.width() == width {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Decode,
+        format!(
+            "the statement gives {} columns, and is read as {width}",
+            row.width()
+        ),
+    ))
+}
 
 fn value<T: ColumnType>(row: &dyn Row, index: usize) -> Result<T> {
     T::decode(row.value(index)).map_err(|error| {
@@ -157,6 +196,27 @@ impl<T: FromRow> RawQuery<T> {
     }
 
     /// Reads the rows as they are asked for. What is wrong with the statement is the stream's only item.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::raw;
+    /// use futures_util::TryStreamExt as _;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let mut names = raw::<String>("SELECT name FROM item ORDER BY price", ()).stream(&db);
+    /// assert_eq!(names.try_next().await?.as_deref(), Some("tea"));
+    /// # Ok(()) }
+    /// ```
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, T> {
         match self.into_read() {
             Ok(read) => executor.stream(read),

@@ -27,6 +27,57 @@ use crate::{
 /// A query asks about them ([`any`](Self::any), [`count`](Self::count)), reads them along with its rows
 /// ([`Query::with`](crate::query::Query::with)), and computes with them ([`get`](Self::get)). Narrowed by
 /// [`filter`](Self::filter), sorted or limited it is a [`Fetch`], which does the same.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<(Customer, Order, Line)>().await?;
+/// # let mut ctx = db.context();
+/// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+/// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+/// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+/// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// // Reading along.
+/// let orders = Order::query().with(Order::CUSTOMER).with(Order::LINES).all(&db).await?;
+/// let (_, customer, lines) = &orders[0];
+/// assert_eq!((&customer.name[..], lines.len()), ("Ada", 2));
+/// let customers = Customer::query().with(Customer::ORDERS.then(Order::LINES.without_filter("live"))).all(&db).await?;
+/// assert_eq!(customers[0].1[0].1.len(), 3);
+/// let items = Order::LINES.filter(Line::PRICE.gt(5)).select(Line::ITEM);
+/// assert_eq!(Order::query().with(items).all(&db).await?[0].1, ["cake"]);
+///
+/// // Asking.
+/// let asked = Order::LINES.exists()
+///     .and(Order::LINES.any(Line::PRICE.gt(5)))
+///     .and(Order::LINES.none(Line::PRICE.gt(7)))
+///     .and(Order::LINES.all(Line::PRICE.gt(1)));
+/// assert_eq!(Order::query().filter(asked).count(&db).await?, 1);
+///
+/// // Computing.
+/// let computed = (Order::CUSTOMER.get(Customer::NAME), Order::LINES.count(), Order::LINES.of_all(Line::PRICE.max()));
+/// assert_eq!(Order::query().select(computed).one(&db).await?, ("Ada".to_owned(), 2, Some(7)));
+/// # Ok(()) }
+/// ```
 pub struct Relation<E, R, J = ()> {
     pub(in crate::query) ends: Ends,
     of: PhantomData<Between<E, R, J>>,
@@ -65,6 +116,32 @@ pub(crate) enum Ends {
 }
 
 /// What a relation leads to: an entity, an `Option` of one, or a `Vec` of them.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::Related;
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// fn leads_to<R: Related>(_: Relation<Order, R>) -> &'static str {
+///     R::Entity::TABLE.name
+/// }
+/// assert_eq!((leads_to(Order::CUSTOMER), leads_to(Order::LINES)), ("customer", "line"));
+/// ```
 pub trait Related: 'static {
     /// The other entity.
     type Entity: Entity;
@@ -153,6 +230,32 @@ impl<T: Entity> Related for Vec<T> {
 }
 
 /// What a relation leads to if some of it may be left out: an `Option` or a `Vec`.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::Narrowed;
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// fn ten<R: Narrowed>(relation: Relation<Order, R>) -> Fetch<Order, R> {
+///     relation.limit(10)
+/// }
+/// let query = Order::query().with(ten(Order::LINES)); // `ten(Order::CUSTOMER)` does not compile
+/// ```
 #[diagnostic::on_unimplemented(
     message = "this relation always leads to one row, which cannot be left out",
     label = "leads to one `{Self}`",
@@ -165,6 +268,32 @@ impl<T: Entity> Narrowed for Option<T> {}
 impl<T: Entity> Narrowed for Vec<T> {}
 
 /// What a relation goes through: nothing, or a join entity.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Related, Through};
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// fn linked<E: Entity, R: Related, J: Through>(relation: Relation<E, R, J>) -> Condition<E> {
+///     relation.exists()
+/// }
+/// let query = Order::query().filter(linked(Order::LINES));
+/// ```
 pub trait Through: 'static {
     /// The join entity's table.
     #[doc(hidden)]
@@ -180,6 +309,32 @@ impl<J: Entity> Through for J {
 }
 
 /// What one row is read through a relation as: the value, or an `Option` of it if there may be no row.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::Reached;
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// fn name_of<R: Reached<String, Entity = Customer>>(relation: Relation<Order, R>) -> Expr<Order, R::Value> {
+///     relation.get(Customer::NAME)
+/// }
+/// let names: Expr<Order, String> = name_of(Order::CUSTOMER);
+/// ```
 pub trait Reached<V>: Related {
     /// The type of the value.
     type Value;
@@ -196,6 +351,30 @@ impl<T: Entity, V: Nullable> Reached<V> for Option<T> {
 /// # Made by the derive
 impl<E, R> Relation<E, R> {
     /// The entity's column at `by` refers to the other's key.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Country { #[entity(id)] code: String, name: String }
+    /// # #[derive(Debug, Entity)]
+    /// # struct City { #[entity(id)] id: i64, country: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Country, City)>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Country { code: "NO".into(), name: "Norway".into() });
+    /// # ctx.add(City { id: 0, country: "NO".into() });
+    /// # ctx.save_changes().await?;
+    /// // The table is one of another program, and has no foreign key.
+    /// const IN_COUNTRY: Relation<City, Country> = Relation::belongs_to(1);
+    /// const CITIES: Relation<Country, Vec<City>> = Relation::has(1);
+    ///
+    /// let cities = City::query().with(IN_COUNTRY).all(&db).await?;
+    /// assert_eq!(cities[0].1.name, "Norway");
+    /// assert_eq!(Country::query().with(CITIES).all(&db).await?[0].1.len(), 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn belongs_to(by: usize) -> Self {
         Self::new(Ends::BelongsTo { by })
@@ -234,6 +413,30 @@ impl<E, R: Related> Relation<E, R> {
 /// # Made by the derive
 impl<E, R, J> Relation<E, R, J> {
     /// Of the join entity's table the column at `by` refers to the entity's key, that at `to` to the other's.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Post { #[entity(id)] id: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Tag { #[entity(id)] id: i64, name: String }
+    /// # #[derive(Debug, Entity)]
+    /// # struct PostTag { #[entity(id, references = Post)] post: i64, #[entity(id, references = Tag, index)] tag: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Post, Tag, PostTag)>().await?;
+    /// # let mut ctx = db.context();
+    /// # let post = ctx.add(Post { id: 0 });
+    /// # let tag = ctx.add(Tag { id: 0, name: "sqlite".into() });
+    /// # ctx.add(PostTag { post: ctx[post].id, tag: ctx[tag].id });
+    /// # ctx.save_changes().await?;
+    /// const TAGS: Relation<Post, Vec<Tag>, PostTag> = Relation::through(0, 1);
+    ///
+    /// let posts = Post::query().with(TAGS).all(&db).await?;
+    /// assert_eq!(posts[0].1[0].name, "sqlite");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn through(by: usize, to: usize) -> Self {
         Self::new(Ends::Through { by, to })
@@ -489,6 +692,48 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
     }
 
     /// Reads each as a struct that derives [`Projection`].
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(has_many(orders: Order))]
+    /// # struct Customer { #[entity(id)] id: i64, name: String }
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(table = "orders", has_many(lines: Line))]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(filter(live = Line::live))]
+    /// # struct Line {
+    /// #     #[entity(id)] id: i64,
+    /// #     #[entity(references = Order, index)] order_id: i64,
+    /// #     item: String,
+    /// #     price: i64,
+    /// #     deleted: bool,
+    /// # }
+    /// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Customer, Order, Line)>().await?;
+    /// # let mut ctx = db.context();
+    /// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+    /// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+    /// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+    /// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// #[derive(Debug, PartialEq, Projection)]
+    /// #[projection(entity = Line)]
+    /// struct View {
+    ///     item: String,
+    /// }
+    ///
+    /// let dearest = Order::LINES.order_by(Line::PRICE.desc()).limit(1).project::<View>();
+    /// assert_eq!(Order::query().with(dearest).all(&db).await?[0].1, [View { item: "cake".into() }]);
+    /// let all = Order::query().with(Order::LINES.project::<View>()).all(&db).await?;
+    /// assert_eq!(all[0].1.len(), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn project<P: Projection<Entity = R::Entity>>(
         self,
     ) -> Fetch<E, R, J, impl Selection<R::Entity, Output = P>> {

@@ -30,6 +30,45 @@ const SMALL_LIMIT: u64 = 100;
 /// Each of these fails with kind [`ErrorKind::Value`] if a value of a condition could not be stored in its column,
 /// with [`ErrorKind::Decode`] if a stored row does not fit the entity, and with whatever keeps the executor from
 /// reading.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use futures_util::TryStreamExt as _;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let named = |name: &str| Item::query().filter(Item::NAME.eq(name));
+/// assert_eq!(named("tea").one(&db).await?.price, 3);
+/// assert!(named("gin").optional(&db).await?.is_none());
+/// assert!(!named("gin").exists(&db).await?);
+/// assert_eq!(named("gin").one(&db).await.unwrap_err().kind(), ErrorKind::NotFound);
+/// let cheapest = Item::query().order_by(Item::PRICE.asc()).first(&db).await?;
+/// assert_eq!(cheapest.map(|item| item.price), Some(3));
+///
+/// assert_eq!(Item::query().count(&db).await?, 3);
+/// assert_eq!(Item::query().sum(Item::PRICE, &db).await?, Some(17));
+/// assert_eq!(Item::query().min(Item::PRICE, &db).await?, Some(3));
+/// assert_eq!(Item::query().max(Item::PRICE * 2, &db).await?, Some(14));
+/// assert_eq!(Item::query().avg(Item::DISCOUNT, &db).await?, Some(4.5));
+///
+/// let mut items = Item::query().stream(&db);
+/// let mut sum = 0;
+/// while let Some(item) = items.try_next().await? {
+///     sum += item.price;
+/// }
+/// assert_eq!(sum, 17);
+/// assert!(Item::query().sql()?.to_string().starts_with("SELECT "));
+/// # Ok(()) }
+/// ```
 impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// Reads all rows.
     ///

@@ -3,7 +3,11 @@
 use crate::{
     entity::{self, Column, Entity},
     error::{Error, ErrorKind, Result},
-    query::{Part, condition::Invalid, table_sql::TableSql},
+    query::{
+        Part,
+        condition::{Invalid, Shape},
+        table_sql::TableSql,
+    },
     sql::{Reads, Term},
     value::{ColumnType, Row, ValueRef},
 };
@@ -51,6 +55,13 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     #[allow(private_interfaces, reason = "so that nobody else implements it")]
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid>;
 
+    /// How deep the deepest of them is.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "as above")]
+    fn shape(&self) -> Shape {
+        Shape::FLAT
+    }
+
     /// Reads it from a row, in which it begins at `at`.
     #[doc(hidden)]
     fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial>;
@@ -65,6 +76,26 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
 }
 
 /// All columns of a row: the entity.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::Whole;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let items: Vec<(Item, i64)> = Item::query().select((Whole, Item::PRICE * 2)).all(&db).await?;
+/// assert_eq!(items[0].1, 2 * items[0].0.price);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Whole;
 
@@ -112,6 +143,10 @@ impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column
         Ok(())
     }
 
+    fn shape(&self) -> Shape {
+        self.clone().node().shape
+    }
+
     fn decode(row: &dyn Row, at: usize) -> Result<T> {
         T::decode(row.value(at)).map_err(|error| {
             Error::new(
@@ -143,6 +178,10 @@ macro_rules! tuple {
             fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
                 $(self.$index.terms(terms)?;)*
                 Ok(())
+            }
+
+            fn shape(&self) -> Shape {
+                Shape::FLAT $(.and(self.$index.shape()))*
             }
 
             fn decode(row: &dyn Row, mut at: usize) -> Result<Self::Partial> {
@@ -191,6 +230,10 @@ struct From<'a> {
 }
 
 impl Row for From<'_> {
+    fn width(&self) -> usize {
+        self.row.width().saturating_sub(self.at)
+    }
+
     fn value(&self, index: usize) -> ValueRef<'_> {
         self.row.value(self.at + index)
     }
@@ -214,6 +257,32 @@ impl Reads for NoReads {
 }
 
 /// A selection to which what a relation leads to can be added.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::With;
+///
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// fn with_lines<S: With<Relation<Order, Vec<Line>>>>(query: Query<Order, S>) -> Query<Order, S::Both> {
+///     query.with(Order::LINES)
+/// }
+/// let (pairs, triples) = (with_lines(Order::query()), with_lines(Order::query().with(Order::CUSTOMER)));
+/// ```
 pub trait With<L>: Sized {
     /// Both.
     type Both;
@@ -249,6 +318,56 @@ with!(A 1, B 2, C 3, D 4, F 5);
 with!(A 1, B 2, C 3, D 4, F 5, G 6);
 
 /// A struct that a query over [`Entity`](Self::Entity) reads of each row; derive it.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(has_many(orders: Order))]
+/// # struct Customer { #[entity(id)] id: i64, name: String }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(table = "orders", has_many(lines: Line))]
+/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
+/// # #[derive(Debug, Entity)]
+/// # #[entity(filter(live = Line::live))]
+/// # struct Line {
+/// #     #[entity(id)] id: i64,
+/// #     #[entity(references = Order, index)] order_id: i64,
+/// #     item: String,
+/// #     price: i64,
+/// #     deleted: bool,
+/// # }
+/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<(Customer, Order, Line)>().await?;
+/// # let mut ctx = db.context();
+/// # let ada = ctx.add(Customer { id: 0, name: "Ada".into() });
+/// # let order = ctx.add(Order { id: 0, customer_id: ctx[ada].id });
+/// # for (item, price, deleted) in [("tea", 4, false), ("cake", 7, false), ("jam", 9, true)] {
+/// #     ctx.add(Line { id: 0, order_id: ctx[order].id, item: item.into(), price, deleted });
+/// # }
+/// # ctx.save_changes().await?;
+/// #[derive(Debug, Projection)]
+/// #[projection(entity = Order)]
+/// struct OrderView {
+///     id: i64,
+///     #[projection(from = Order::CUSTOMER.get(Customer::NAME))]
+///     customer: String,
+///     #[projection(nested = Order::LINES.order_by(Line::PRICE.desc()))]
+///     lines: Vec<LineView>,
+/// }
+///
+/// #[derive(Debug, Projection)]
+/// #[projection(entity = Line)]
+/// struct LineView {
+///     item: String,
+/// }
+///
+/// let view = Order::query().project::<OrderView>().one(&db).await?;
+/// assert_eq!((&view.customer[..], &view.lines[0].item[..]), ("Ada", "cake"));
+/// # Ok(()) }
+/// ```
 pub trait Projection: Sized + Send + 'static {
     /// What is queried.
     type Entity: Entity;
@@ -263,7 +382,39 @@ struct Made<S, O, P> {
     make: fn(O) -> P,
 }
 
-/// What a function makes of another selection: how a [`Projection`] is read.
+/// The selection of a [`Projection`].
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::projected;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// #[derive(Debug, Projection)]
+/// #[projection(entity = Item)]
+/// struct View {
+///     name: String,
+/// }
+///
+/// let views = Item::query().select((projected::<View>(), Item::PRICE)).order_by(Item::ID.asc()).all(&db).await?;
+/// assert_eq!((&views[0].0.name[..], views[0].1), ("tea", 3));
+/// # Ok(()) }
+/// ```
+pub fn projected<P: Projection>() -> impl Selection<P::Entity, Output = P> {
+    P::selection()
+}
+
+/// What a function makes of another selection: how a derived [`Projection`] is read.
+#[doc(hidden)]
 pub fn made<E: Entity, S: Selection<E>, P: Send + 'static>(
     selection: S,
     make: fn(S::Output) -> P,
@@ -294,6 +445,10 @@ impl<E: Entity, S: Selection<E, Output = O>, O: 'static, P: Send + 'static> Sele
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
         self.selection.terms(terms)
+    }
+
+    fn shape(&self) -> Shape {
+        self.selection.shape()
     }
 
     fn decode(row: &dyn Row, at: usize) -> Result<S::Partial> {

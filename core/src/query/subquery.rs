@@ -31,14 +31,33 @@ impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
         S::Output: Nullable<Required = T::Required>,
     {
         let node = self.node();
+        let shape = node.shape.and(query.shape()).around();
         let predicate = (node.term).and_then(|term| {
             let select = Box::new(one_value(query)?);
             Ok(Predicate::InSelect { term, select })
         });
-        Condition::shaped(predicate, node.shape.around())
+        Condition::shaped(predicate, shape)
     }
 
     /// None of the values that another query selects; also where this is NULL, unlike with SQL's `NOT IN`.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let discounts = Item::query().select(Item::DISCOUNT); // one of them is NULL
+    /// assert_eq!(Item::query().filter(Item::PRICE.not_in_query(discounts)).count(&db).await?, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn not_in_query<F: Entity, S>(self, query: Query<F, S>) -> Condition<E>
     where
         S: Selection<F>,
@@ -49,14 +68,31 @@ impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
 }
 
 /// Another query finds a row.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::exists;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let if_any_is_dear = exists(Item::query().filter(Item::PRICE.gt(100)));
+/// assert_eq!(Item::query().filter(if_any_is_dear).count(&db).await?, 0);
+/// # Ok(()) }
+/// ```
 pub fn exists<E: Entity, F: Entity, S: Selection<F>>(query: Query<F, S>) -> Condition<E> {
-    let select = query.into_inner_select();
-    Condition::shaped(
-        select.map(|select| Predicate::Exists(Box::new(select))),
-        Node::of(Ok(Term::Value(crate::value::Value::Null)))
-            .shape
-            .around(),
-    )
+    let shape = query.shape().around();
+    let select = shape.check().and_then(|()| query.into_inner_select());
+    let exists = select.map(|select| Predicate::Exists(Box::new(select)));
+    Condition::shaped(exists, shape)
 }
 
 /// # As a value
@@ -86,8 +122,10 @@ where
     /// # Ok(()) }
     /// ```
     pub fn as_value<E: Entity>(self) -> Expr<E, <S::Output as Nullable>::Nullable> {
-        let select = one_value(self).map(|select| Term::Select(Box::new(select)));
-        Node::of(select).map(|term| term).into_expr()
+        let shape = self.shape().around();
+        let mut node = Node::of(one_value(self).map(|select| Term::Select(Box::new(select))));
+        node.shape = shape;
+        node.into_expr()
     }
 }
 

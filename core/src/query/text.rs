@@ -11,6 +11,15 @@ use crate::{
 
 /// A column type whose values are text to be searched: `String`, `Box<str>` and their like, a newtype of one, and an
 /// `Option` of these.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{entity::Column, query::Text};
+///
+/// fn search<E: Entity, T: Text>(column: Column<E, T>, words: &[&str]) -> Query<E> {
+///     words.iter().fold(Query::new(), |query, word| query.filter(column.clone().contains_folded(word)))
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a column of type `{Self}` holds no text to be searched",
     label = "not a text column"
@@ -28,6 +37,27 @@ impl Text for Cow<'static, str> {}
 impl<T: Text + Scalar> Text for Option<T> {}
 
 /// # Computing with text
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let tea = || Item::query().filter(Item::NAME.eq("tea"));
+/// let shown = Item::NAME.upper().concat(" ").concat(Item::NAME.substring(1, 2).lower());
+/// assert_eq!(tea().select(shown.trim()).one(&db).await?, "TEA ea");
+/// let of_text = (Item::NAME.char_length(), Item::NAME.position_of("a"), Item::NAME.replace("t", "s"));
+/// assert_eq!(tea().select(of_text).one(&db).await?, (3, Some(2), "sea".to_owned()));
+/// # Ok(()) }
+/// ```
 impl<E: Entity, T: Text + Nullable, P: Part> Column<E, T, P> {
     /// With the 26 letters of ASCII in lower case; others stay. To compare whatever the case of any letter see
     /// [`eq_folded`](Self::eq_folded).
@@ -146,6 +176,24 @@ impl<E: Entity, T: Text, P: Part> Column<E, T, P> {
     }
 
     /// Starts with the text but for the case of letters.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// let found = Item::NAME.starts_with_folded("TE").and(Item::NAME.ends_with_folded("EA"));
+    /// assert_eq!(Item::query().filter(found).count(&db).await?, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn starts_with_folded(self, text: impl AsRef<str>) -> Condition<E> {
         self.like_folded(text.as_ref(), Pattern::starting_with)
     }

@@ -125,6 +125,27 @@ impl<E: Entity> Upsert<E> {
 
     /// Of a row that is there this column becomes that of the entity; called again, another one too. Without it all do
     /// but the primary key, `created_at`, and what the library or the database keeps.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::{Upsert, Upserted, upsert};
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Page { #[entity(id)] id: i64, #[entity(unique)] address: String, title: String, note: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Page>().await?;
+    /// fn seen(title: &str) -> Upsert<Page> {
+    ///     let page = Page { id: 0, address: "/".into(), title: title.into(), note: String::new() };
+    ///     upsert(page).on(Page::ADDRESS).update(Page::TITLE) // the note of a row that is there stays
+    /// }
+    /// seen("Home").execute(&db).await?;
+    /// let again = seen("Welcome").execute(&db).await?;
+    /// assert!(matches!(&again, Upserted::Updated(page) if page.title == "Welcome"));
+    /// assert_eq!(again.into_inner().id, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn update<T>(mut self, column: Column<E, T>) -> Self {
         self.update.get_or_insert_default().push(column.index());
         self

@@ -16,6 +16,35 @@ pub enum Cost {
 }
 
 /// A statement that only reads, and what to make of its rows.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{sql::{Cost, Executor, Read, Statement}, value::{ColumnType as _, Value}};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// // Where the text is made while the program runs; else see `query::raw`.
+/// let read = Read {
+///     statement: Statement {
+///         text: "SELECT price FROM item WHERE name = ?1".into(),
+///         args: vec![Value::Text("tea".into())],
+///     },
+///     cost: Cost::Any,
+///     entity: None,
+///     decode: |row| i64::decode(row.value(0)).map_err(|error| Error::new(ErrorKind::Decode, error.to_string())),
+/// };
+/// assert_eq!(Executor::read(&db, read).await?, [3]);
+/// # Ok(()) }
+/// ```
 pub struct Read<T> {
     /// The statement.
     pub statement: Statement,
@@ -37,6 +66,30 @@ impl<T> fmt::Debug for Read<T> {
 }
 
 /// The items of a read as they arrive. Dropping it half-read stops the statement and frees its connection.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::sql::Rows;
+/// use futures_util::TryStreamExt as _;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// fn dear(db: &Database) -> Rows<'_, Item> {
+///     Item::query().filter(Item::PRICE.gt(5)).stream(db)
+/// }
+/// let names: Vec<_> = dear(&db).map_ok(|item| item.name).try_collect().await?;
+/// assert_eq!(names.len(), 2);
+/// # Ok(()) }
+/// ```
 pub type Rows<'a, T> = BoxStream<'a, Result<T>>;
 
 /// Runs statements one after the other, all on the same state of the database.
@@ -58,6 +111,43 @@ pub trait Reads {
 pub type ReadWork<T> = Box<dyn Fn(&mut dyn Reads) -> Result<T> + Send>;
 
 /// Work that reads more than once: the later statements depend on what the earlier ones found.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{sql::{Cost, Executor, ReadTogether, Reads, Statement}, value::{Value, ValueRef}};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let work = |reads: &mut dyn Reads| {
+///     let mut dearest = Value::Null;
+///     let statement = Statement { text: "SELECT max(price) FROM item".into(), args: vec![] };
+///     reads.rows(&statement, &mut |row| {
+///         if let ValueRef::Integer(price) = row.value(0) {
+///             dearest = Value::Integer(price);
+///         }
+///         Ok(())
+///     })?;
+///     let mut count = 0;
+///     let statement = Statement { text: "SELECT id FROM item WHERE price = ?1".into(), args: vec![dearest] };
+///     reads.rows(&statement, &mut |_| {
+///         count += 1;
+///         Ok(())
+///     })?;
+///     Ok(count)
+/// };
+/// let together = ReadTogether { cost: Cost::Any, work: Box::new(work) };
+/// assert_eq!(Executor::read_together(&db, together).await?, 2);
+/// # Ok(()) }
+/// ```
 pub struct ReadTogether<T> {
     /// How much all of it may cost.
     pub cost: Cost,
@@ -77,6 +167,30 @@ impl<T> fmt::Debug for ReadTogether<T> {
 /// (inside a transaction), or `&mut *s` (inside a session).
 ///
 /// Each of its statements has to be a single one that only reads; others are refused before they run.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{error::Result, sql::Executor};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// async fn cheapest<'c>(at: impl Executor<'c>) -> Result<Option<Item>> {
+///     Item::query().order_by(Item::PRICE.asc()).first(at).await
+/// }
+/// assert_eq!(cheapest(&db).await?.map(|item| item.price), Some(3));
+/// let inside = db.write(async |tx| cheapest(&mut *tx).await).await?;
+/// assert_eq!(inside.map(|item| item.price), Some(3));
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a query cannot run on `{Self}`",
     label = "no place for a query to run",

@@ -24,6 +24,10 @@ pub(crate) struct Memory {
 struct Values(Vec<Value>);
 
 impl Row for Values {
+    fn width(&self) -> usize {
+        self.0.len()
+    }
+
     fn value(&self, index: usize) -> ValueRef<'_> {
         self.0[..].value(index)
     }

@@ -276,21 +276,30 @@ impl Predicate {
     /// Whether it is asked of a group of rows, in any part of it.
     #[must_use]
     pub(crate) fn aggregates(&self) -> bool {
+        self.has(|part| matches!(part, Term::Aggregate(_)))
+    }
+
+    /// Whether it asks for what is computed beside other rows, in any part of it.
+    #[must_use]
+    pub(crate) fn looks_around(&self) -> bool {
+        self.has(|part| matches!(part, Term::Window(_)))
+    }
+
+    /// Whether a part of it that is of the same row or group is so.
+    pub(in crate::sql) fn has(&self, is: fn(&Term) -> bool) -> bool {
         match self {
             Self::Null { term, .. }
             | Self::In { term, .. }
             | Self::InSelect { term, .. }
             | Self::Term(term)
-            | Self::Like { term, .. } => term.aggregates(),
-            Self::Compare { term, with, .. } => term.aggregates() || with.aggregates(),
-            Self::Between { term, low, high } => {
-                [term, low, high].into_iter().any(Term::aggregates)
-            }
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::aggregates),
+            | Self::Like { term, .. } => term.has(is),
+            Self::Compare { term, with, .. } => term.has(is) || with.has(is),
+            Self::Between { term, low, high } => [term, low, high].into_iter().any(|it| it.has(is)),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|part| part.has(is)),
             Self::Not(inverse)
             | Self::At {
                 predicate: inverse, ..
-            } => inverse.aggregates(),
+            } => inverse.has(is),
             Self::Constant(_) | Self::Exists(_) | Self::Has { .. } | Self::Related { .. } => false,
         }
     }

@@ -33,8 +33,10 @@ impl Select {
     pub(crate) fn into_count(mut self) -> Statement {
         self.order.clear();
         let mut renderer = Renderer::default();
-        let is_plain = self.limit.is_none() && self.offset == 0 && !self.distinct;
-        if is_plain && self.group.is_empty() && self.having.is_empty() {
+        let is_part = self.limit.is_some() || self.offset > 0 || self.distinct;
+        let is_of_many =
+            !self.group.is_empty() || !self.having.is_empty() || self.columns.aggregates();
+        if !is_part && !is_of_many {
             renderer.select(self, Some("count(*)"));
         } else {
             // What is read decides which rows are distinct, and an aggregate how many there are.
@@ -371,12 +373,14 @@ impl Renderer {
         }
     }
 
+    /// The limit is a literal: one that is a parameter has SQLite prepare the statement anew each time it runs, since the
+    /// plan depends on it. An offset does not matter to the plan.
     fn row_window(&mut self, limit: Option<u64>, offset: u64) {
         match (limit, offset) {
             (None, 0) => return,
             (Some(limit), _) => {
                 self.push(" LIMIT ");
-                self.value(row_count(limit));
+                self.display(i64::try_from(limit).unwrap_or(i64::MAX));
             }
             // SQLite has no OFFSET without a LIMIT; a negative one is none.
             (None, _) => self.push(" LIMIT -1"),
@@ -388,8 +392,12 @@ impl Renderer {
     }
 
     fn pieces(&mut self, pieces: Vec<Piece>) {
+        let is_commented = matches!(pieces.last(), Some(Piece::Sql(sql)) if sql.contains("--"));
         self.push("(");
         self.written(pieces);
+        if is_commented {
+            self.push("\n");
+        }
         self.push(")");
     }
 

@@ -184,26 +184,38 @@ impl Term {
 
     /// Whether it is made of the rows of a group, in any part of it.
     pub(crate) fn aggregates(&self) -> bool {
+        self.has(|part| matches!(part, Self::Aggregate(_)))
+    }
+
+    /// Whether it is computed beside other rows, in any part of it.
+    pub(crate) fn looks_around(&self) -> bool {
+        self.has(|part| matches!(part, Self::Window(_)))
+    }
+
+    /// Whether it is so, or any part of it that is of the same row or group.
+    pub(in crate::sql) fn has(&self, is: fn(&Self) -> bool) -> bool {
+        if is(self) {
+            return true;
+        }
         match self {
-            Self::Aggregate(_) => true,
             Self::Call { args: terms, .. } | Self::Several(terms) => {
-                terms.iter().any(Self::aggregates)
+                terms.iter().any(|term| term.has(is))
             }
-            Self::Infix { left, right, .. } => left.aggregates() || right.aggregates(),
-            Self::Cast { of, .. } => of.aggregates(),
+            Self::Infix { left, right, .. } => left.has(is) || right.has(is),
+            Self::Cast { of: term, .. } | Self::At { term, .. } => term.has(is),
             Self::Case {
                 branches,
                 otherwise,
             } => {
-                otherwise.aggregates()
-                    || (branches.iter()).any(|(test, term)| test.aggregates() || term.aggregates())
+                otherwise.has(is)
+                    || (branches.iter()).any(|(test, term)| test.has(is) || term.has(is))
             }
-            Self::Test(predicate) => predicate.aggregates(),
+            Self::Test(predicate) => predicate.has(is),
             Self::Fragment(pieces) => pieces
                 .iter()
-                .any(|piece| matches!(piece, Piece::Term(term) if term.aggregates())),
-            Self::At { term, .. } => term.aggregates(),
-            Self::Window(_)
+                .any(|piece| matches!(piece, Piece::Term(term) if term.has(is))),
+            Self::Aggregate(_)
+            | Self::Window(_)
             | Self::Related { .. }
             | Self::Column(_)
             | Self::All(_)

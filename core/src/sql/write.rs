@@ -42,6 +42,32 @@ pub struct Write {
 }
 
 /// What came of a [`Write`].
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{sql::{Statement, Write, WriteExecutor, Written}, value::Value};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// let statement = |text: &str| Statement { text: text.into(), args: vec![] };
+/// let both = Write::statements(vec![
+///     statement("UPDATE item SET price = 9 WHERE price > 5 RETURNING id"),
+///     statement("DELETE FROM item WHERE price < 5"),
+/// ])?;
+/// let written: Written = WriteExecutor::write(&db, both).await?;
+/// assert_eq!((written.changed(), written.changed_by(1)), (3, 1));
+/// assert_eq!(written.rows(0).count(), 2);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Written {
     pub(crate) receipt: Receipt,
@@ -49,6 +75,29 @@ pub struct Written {
 
 /// Where a set-based write can run: `&Database` (through the writer's queue, in a commit shared with others),
 /// `&mut *tx` (inside a transaction), or `&mut *s` (inside a session).
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::{error::Result, sql::WriteExecutor};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
+/// # }
+/// # ctx.save_changes().await?;
+/// async fn raise<'c>(at: impl WriteExecutor<'c>) -> Result<u64> {
+///     Item::query().update().set(Item::PRICE, Item::PRICE + 1).execute(at).await
+/// }
+/// assert_eq!(raise(&db).await?, 3);
+/// assert_eq!(db.write(async |tx| raise(&mut *tx).await).await?, 3);
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "nothing can be written through `{Self}`",
     label = "no place for a write to run",

@@ -82,12 +82,16 @@ impl Draft {
             && (!self.table.columns[column].not_null || self.columns[column].held.nulls)
     }
 
+    /// The sets of columns in which no two rows are equal, the key first.
+    pub(crate) fn unique_keys(&self) -> impl Iterator<Item = Vec<usize>> {
+        let indexes = self.table.indexes.iter();
+        let unique = indexes.filter(|index| index.unique && index.filter.is_none());
+        std::iter::once(self.key.clone()).chain(unique.filter_map(Index::plain))
+    }
+
     /// Whether no two rows are equal in these columns.
     pub(crate) fn is_unique(&self, columns: &[usize]) -> bool {
-        let holds = |key: &[usize]| key.iter().all(|column| columns.contains(column));
-        let indexes = self.table.indexes.iter();
-        let mut unique = indexes.filter(|index| index.unique && index.filter.is_none());
-        holds(&self.key) || unique.any(|index| index.plain().is_some_and(|key| holds(&key)))
+        (self.unique_keys()).any(|key| key.iter().all(|column| columns.contains(column)))
     }
 
     /// Gives a column another type, if it keeps what is stored and will be.

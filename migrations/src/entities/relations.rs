@@ -92,10 +92,11 @@ fn add_children(entities: &mut [Entity], child: usize, names: &[String]) {
     }
 }
 
-/// Both sides of many to many: a link is an entity whose key is two references.
+/// Both sides of many to many: a link is an entity whose key is two references, or which is unique by two.
 fn add_links(entities: &mut [Entity], link: usize, names: &[String]) {
     let arrows = arrows(&entities[link]);
-    let Some((one, other)) = sides(&entities[link].draft.key, &arrows) else {
+    let sides = (entities[link].draft.unique_keys()).find_map(|key| sides(&key, &arrows));
+    let Some((one, other)) = sides else {
         return;
     };
     for (from, to) in [(one, other), (other, one)] {
@@ -120,7 +121,7 @@ fn add_links(entities: &mut [Entity], link: usize, names: &[String]) {
     }
 }
 
-/// The two references of which a key consists, if it is two and there is no doubt about which.
+/// The two references of which a unique key consists, if it is two and there is no doubt about which.
 fn sides<'a>(key: &[usize], arrows: &'a [Arrow]) -> Option<(&'a Arrow, &'a Arrow)> {
     let mut pairs = (arrows.iter().enumerate()).flat_map(|(at, one)| {
         let others = arrows[at + 1..].iter();

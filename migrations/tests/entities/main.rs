@@ -10,6 +10,7 @@
 mod generated {
     pub(crate) mod keys;
     pub(crate) mod nasty;
+    pub(crate) mod relations;
 }
 
 use std::{
@@ -54,7 +55,7 @@ fn nasty() -> (TempDir, PathBuf) {
 #[test]
 fn the_committed_entities_are_those_of_the_schema() {
     let (_folder, path) = nasty();
-    let options = Options::new().relations(false).rowid_keys(true);
+    let options = Options::new().rowid_keys(true);
     let found = generate(&path, &options).unwrap();
     expect_file!["generated/nasty.rs"].assert_eq(&found.source);
     expect![[r#"

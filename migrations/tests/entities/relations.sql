@@ -26,6 +26,9 @@ CREATE TABLE doors (
     PRIMARY KEY (building, from_room, to_room),
     FOREIGN KEY (building, from_room) REFERENCES rooms, FOREIGN KEY (building, to_room) REFERENCES rooms (building, number)
 );
+CREATE TABLE likes (
+    id INTEGER PRIMARY KEY, post INTEGER NOT NULL REFERENCES posts, fan_id INTEGER NOT NULL REFERENCES people, UNIQUE (fan_id, post)
+);
 CREATE TABLE keys (
     building TEXT NOT NULL, room INTEGER NOT NULL, person_id INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
     PRIMARY KEY (person_id, room, building), FOREIGN KEY (building, room) REFERENCES rooms

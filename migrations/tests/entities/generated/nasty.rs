@@ -2,7 +2,7 @@
 //! `tags`, `order_tags`, `strict_one`, `no_key`, `unique_key`, `null_key`, `wide_key`, `lost`,
 //! `hens`, `eggs`, `profiles`, `options` and `Option`.
 //!
-//! Made by `anabranch entities --from nasty.db --no-relations --rowid-keys`.
+//! Made by `anabranch entities --from nasty.db --rowid-keys`.
 #![allow(clippy::duplicated_attributes, reason = "a column of two indexes")]
 
 use anabranch::{prelude::*, value::Value};
@@ -41,6 +41,10 @@ pub enum CustomerGrade {
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "customers", strict = false)]
 #[entity(check = "email LIKE '%@%' OR email IS 'none'")]
+#[entity(has_many(customer_orders: Order, by = customer_id))]
+#[entity(has_many(seller_orders: Order, by = seller))]
+#[entity(has_one(profile: Profile))]
+#[entity(has_one(option_row: OptionRow))]
 pub struct Customer {
     #[entity(id, autoincrement)]
     pub id: i64,
@@ -137,10 +141,11 @@ pub struct Damaged {
 /// A row of `mixed_keys`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "mixed_keys", strict = false)]
+#[entity(has_many(children: MixedKey))]
 pub struct MixedKey {
     #[entity(id)]
     pub code: Value,
-    #[entity(references = MixedKey)]
+    #[entity(references = MixedKey, relation = parent_mixed_key)]
     pub parent: Option<Value>,
 }
 
@@ -152,8 +157,15 @@ pub struct MixedKey {
 #[entity(index(on = "lower(note), total DESC", name = "lowered"))]
 #[entity(index(on = "note COLLATE NOCASE", name = "nocase"))]
 #[entity(index(columns(seller), name = "second_of_seller"))]
-#[entity(foreign_key(columns(previous_shop, previous_number), references = Order))]
+#[entity(foreign_key(
+    columns(previous_shop, previous_number),
+    references = Order,
+    relation = previous_shop_order
+))]
 #[entity(check = "total >= 0 OR note IN ('refund', 'it''s')")]
+#[entity(has_many(previous_shop_orders: Order))]
+#[entity(has_many(order_tags: OrderTag))]
+#[entity(has_many(tags: Tag, through = OrderTag))]
 pub struct Order {
     #[entity(id)]
     pub shop: String,
@@ -161,7 +173,7 @@ pub struct Order {
     pub number: i64,
     #[entity(references = Customer, on_delete = SetNull, on_update = Cascade)]
     pub customer_id: Option<i64>,
-    #[entity(index, references = Customer)]
+    #[entity(index, references = Customer, relation = seller_customer)]
     pub seller: i64,
     pub previous_number: Option<i64>,
     pub previous_shop: Option<String>,
@@ -178,6 +190,8 @@ pub struct Order {
 /// A row of `tags`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "tags", strict = false)]
+#[entity(has_many(order_tags: OrderTag))]
+#[entity(has_many(orders: Order, through = OrderTag))]
 pub struct Tag {
     #[entity(id)]
     pub name: String,
@@ -186,13 +200,18 @@ pub struct Tag {
 /// A row of `order_tags`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "order_tags", strict = false, without_rowid)]
-#[entity(foreign_key(columns(shop, number), references = Order, on_delete = Cascade))]
+#[entity(foreign_key(
+    columns(shop, number),
+    references = Order,
+    relation = order,
+    on_delete = Cascade
+))]
 pub struct OrderTag {
     #[entity(id)]
     pub shop: String,
     #[entity(id)]
     pub number: i64,
-    #[entity(id, references = Tag)]
+    #[entity(id, references = Tag, relation = tag_row)]
     pub tag: String,
 }
 
@@ -268,6 +287,7 @@ pub struct Lost {
 /// A row of `hens`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "hens", strict = false)]
+#[entity(has_many(eggs: Egg))]
 pub struct Hen {
     #[entity(id)]
     pub id: i64,
@@ -278,6 +298,7 @@ pub struct Hen {
 /// A row of `eggs`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "eggs", strict = false)]
+#[entity(has_many(hens: Hen))]
 pub struct Egg {
     #[entity(id)]
     pub id: i64,
@@ -289,7 +310,12 @@ pub struct Egg {
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "profiles", strict = false)]
 pub struct Profile {
-    #[entity(id, references = Customer, on_delete = Cascade)]
+    #[entity(
+        id,
+        references = Customer,
+        relation = customer_row,
+        on_delete = Cascade
+    )]
     pub customer: i64,
     pub bio: Option<String>,
 }
@@ -300,7 +326,13 @@ pub struct Profile {
 pub struct OptionRow {
     #[entity(id)]
     pub id: i64,
-    #[entity(unique, default = "1", references = Customer, on_delete = SetDefault)]
+    #[entity(
+        unique,
+        default = "1",
+        references = Customer,
+        relation = customer,
+        on_delete = SetDefault
+    )]
     pub fallback: Option<i64>,
 }
 

@@ -1,5 +1,6 @@
 //! Entities of the tables `teams`, `matches`, `people`, `profiles`, `passports`, `friendships`,
-//! `categories`, `posts`, `tags`, `post_tags`, `rooms`, `meetings`, `doors`, `keys` and `boards`.
+//! `categories`, `posts`, `tags`, `post_tags`, `rooms`, `meetings`, `doors`, `likes`, `keys` and
+//! `boards`.
 //!
 //! Made by `anabranch entities --from relations.db`.
 
@@ -43,9 +44,11 @@ pub struct Match {
 #[entity(has_many(friend_friendships: Friendship, by = friend_id))]
 #[entity(has_many(posts: Post))]
 #[entity(has_many(meetings: Meeting))]
+#[entity(has_many(likes: Like))]
 #[entity(has_many(keys: Key))]
 #[entity(has_many(friends: Person, through = Friendship, by = person_id, to = friend_id))]
 #[entity(has_many(people: Person, through = Friendship, by = friend_id, to = person_id))]
+#[entity(has_many(posts_through_like: Post, through = Like))]
 #[entity(has_many(rooms: Room, through = Key))]
 pub struct Person {
     #[entity(id)]
@@ -102,7 +105,9 @@ pub struct Category {
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(table = "posts", strict = false)]
 #[entity(has_many(post_tags: PostTag))]
+#[entity(has_many(likes: Like))]
 #[entity(has_many(tags_through_post_tag: Tag, through = PostTag))]
+#[entity(has_many(people: Person, through = Like))]
 pub struct Post {
     #[entity(id)]
     pub id: i64,
@@ -180,6 +185,19 @@ pub struct Door {
     pub from_room: i64,
     #[entity(id)]
     pub to_room: i64,
+}
+
+/// A row of `likes`.
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "likes", strict = false)]
+#[entity(index(columns(fan_id, post), unique))]
+pub struct Like {
+    #[entity(id)]
+    pub id: i64,
+    #[entity(references = Post, relation = post_row)]
+    pub post: i64,
+    #[entity(references = Person)]
+    pub fan_id: i64,
 }
 
 /// A row of `keys`.

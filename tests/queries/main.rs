@@ -1,0 +1,10 @@
+//! Queries and relations through the public API, in every place where they run, against SQL written by hand.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what does not work here must fail the test"
+)]
+
+mod expressions;
+mod relations;
+mod world;

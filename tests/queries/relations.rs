@@ -1,0 +1,6 @@
+//! Relations: reading what they lead to, asking about it, tracking it, and writing it.
+
+#[macro_use]
+mod places;
+
+mod kinds;
