@@ -3,4 +3,5 @@
 #[macro_use]
 mod places;
 
+mod columns;
 mod kinds;

@@ -232,10 +232,7 @@ async fn what_is_returned_is_of_the_row_itself() {
         .filter(Note::ACCOUNT.get(Account::ID).lt(3))
         .update()
         .set(Note::TAGS, Note::TAGS)
-        .returning((
-            Note::ID,
-            Note::TAGS.has_any(["b".to_owned()]).as_bool(),
-        ));
+        .returning((Note::ID, Note::TAGS.has_any(["b".to_owned()]).as_bool()));
     assert_eq!(update.all(&db).await.unwrap(), [(1, true), (2, false)]);
     let related = Entry::query()
         .delete()

@@ -84,12 +84,12 @@ async fn has_one_leads_to_one_or_none() {
 #[tokio::test]
 async fn has_many_leads_to_all_also_by_keys_of_several_columns() {
     let db = shop().await;
-    let orders = Customer::query()
-        .order_by(Customer::ID.asc())
-        .select((
-            Customer::ID,
-            Customer::ORDERS.order_by([Order::ID.asc()]).select(Order::ID),
-        ));
+    let orders = Customer::query().order_by(Customer::ID.asc()).select((
+        Customer::ID,
+        Customer::ORDERS
+            .order_by([Order::ID.asc()])
+            .select(Order::ID),
+    ));
     gives!(
         db,
         orders,
@@ -99,7 +99,9 @@ async fn has_many_leads_to_all_also_by_keys_of_several_columns() {
         .order_by([Line::ORDER_ID.asc(), Line::POSITION.asc()])
         .select((
             (Line::ORDER_ID, Line::POSITION),
-            Line::REMARKS.order_by([Remark::ID.desc()]).select(Remark::ID),
+            Line::REMARKS
+                .order_by([Remark::ID.desc()])
+                .select(Remark::ID),
         ));
     gives!(
         db,
@@ -128,7 +130,11 @@ async fn many_to_many_leads_through_a_third_with_payload_and_without() {
     gives!(
         db,
         tags,
-        named(&[("tea", &["drink", "Food"]), ("jam", &["Food"]), ("pan", &[])])
+        named(&[
+            ("tea", &["drink", "Food"]),
+            ("jam", &["Food"]),
+            ("pan", &[])
+        ])
     );
     let products = Tag::query().order_by(Tag::CODE.asc()).select((
         Tag::CODE,
@@ -139,7 +145,11 @@ async fn many_to_many_leads_through_a_third_with_payload_and_without() {
     gives!(
         db,
         products,
-        named(&[("drink", &["tea"]), ("Food", &["jam", "tea"]), ("none", &[])])
+        named(&[
+            ("drink", &["tea"]),
+            ("Food", &["jam", "tea"]),
+            ("none", &[])
+        ])
     );
     // The payload is read by the relation to the entity between them.
     let weights = Product::query().order_by(Product::ID.asc()).select(
@@ -166,7 +176,11 @@ async fn many_to_many_leads_through_a_third_with_payload_and_without() {
     gives!(
         db,
         shelves,
-        named(&[("cellar", &["tea"]), ("shop", &["jam", "tea"]), ("empty", &[])])
+        named(&[
+            ("cellar", &["tea"]),
+            ("shop", &["jam", "tea"]),
+            ("empty", &[])
+        ])
     );
 }
 
@@ -202,7 +216,11 @@ async fn two_relations_to_one_entity_are_told_apart() {
     gives!(
         db,
         played,
-        [(vec![1, 3], vec![2, 3]), (vec![2], vec![1]), (vec![], vec![])]
+        [
+            (vec![1, 3], vec![2, 3]),
+            (vec![2], vec![1]),
+            (vec![], vec![])
+        ]
     );
     let names = Match::query().order_by(Match::ID.asc()).select((
         Match::HOME.select(Team::NAME),
@@ -232,7 +250,10 @@ async fn two_relations_to_one_entity_are_told_apart() {
     );
     let fixtures = Club::query()
         .order_by([Club::LEAGUE.asc(), Club::NUMBER.asc()])
-        .select((Club::AT_HOME.select(Fixture::ID), Club::AWAY.select(Fixture::ID)));
+        .select((
+            Club::AT_HOME.select(Fixture::ID),
+            Club::AWAY.select(Fixture::ID),
+        ));
     gives!(
         db,
         fixtures,
@@ -264,7 +285,11 @@ async fn pairs_and_tuples_nest_three_levels_deep() {
         let (ada, account, orders, referrer) = &found[0];
         assert_eq!((ada.id, account.as_ref().unwrap().id), (1, 1));
         assert!(referrer.is_none());
-        let [(first, lines, ship_to), (second, of_second, nowhere), (third, ..)] = &orders[..]
+        let [
+            (first, lines, ship_to),
+            (second, of_second, nowhere),
+            (third, ..),
+        ] = &orders[..]
         else {
             panic!("three orders")
         };
@@ -286,7 +311,11 @@ async fn pairs_and_tuples_nest_three_levels_deep() {
         let (ada, addresses) = above.as_ref().unwrap();
         assert_eq!((cy.id, ada.id, addresses.len()), (3, 1, 2));
         // Ada was brought by nobody.
-        let (_, above) = found[2].3.as_ref().map(|(ada, above)| (ada.id, above)).unwrap();
+        let (_, above) = found[2]
+            .3
+            .as_ref()
+            .map(|(ada, above)| (ada.id, above))
+            .unwrap();
         assert!(above.is_none());
     });
 }
@@ -357,13 +386,21 @@ async fn projections_nest() {
         count,
     };
     let expected = [
-        view(1, "Ada", Some("Ulm"), vec![line(2, "tea", &["drink", "Food"])], 2),
+        view(
+            1,
+            "Ada",
+            Some("Ulm"),
+            vec![line(2, "tea", &["drink", "Food"])],
+            2,
+        ),
         view(2, "Ada", None, vec![line(5, "tea", &["drink", "Food"])], 1),
         view(3, "O'Brien \"Bob\"", Some("Kiel"), vec![], 0),
         view(4, "Ada", Some("Bonn"), vec![], 1),
         view(5, "Cy", Some("Ulm"), vec![line(9, "jam", &["Food"])], 1),
     ];
-    let query = Order::query().order_by(Order::ID.asc()).project::<OrderView>();
+    let query = Order::query()
+        .order_by(Order::ID.asc())
+        .project::<OrderView>();
     gives!(db, query, expected);
     // The same below a relation.
     let below = Customer::query().order_by(Customer::ID.asc()).select(
@@ -374,7 +411,10 @@ async fn projections_nest() {
     );
     everywhere!(db, below, |found| {
         let found = found.unwrap();
-        let ids: Vec<_> = found.iter().map(|orders| orders.first().map(|it| it.id)).collect();
+        let ids: Vec<_> = found
+            .iter()
+            .map(|orders| orders.first().map(|it| it.id))
+            .collect();
         assert_eq!(ids, [Some(2), Some(3), Some(5), None]);
         assert_eq!(found[0][0], expected[1]);
     });
