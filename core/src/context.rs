@@ -150,7 +150,7 @@ use crate::{
     engine::{Attachment, Engine, Session, Transaction},
     entity::{CommitSeq, Entity},
     error::{Error, Result},
-    query::{self, Query, Selection},
+    query::{self, Page, Paged, Query, Selection},
     sql::{Executor, Read},
     tracker::Tracker,
 };
@@ -273,7 +273,7 @@ impl<'t> Context<'t> {
         if let Some(known) = self.tracker.lookup(&key) {
             return Ok(known);
         }
-        let found = self.load_read(query::by_key(&key)?).await?;
+        let found = self.load_read(query::found_by_key(&key)?).await?;
         Ok(found.first().copied())
     }
 
@@ -298,6 +298,18 @@ impl<'t> Context<'t> {
             self.tell_tracked(handle);
         }
         Some(handle)
+    }
+
+    async fn run_page<E: Entity, S: Selection<E>>(
+        &mut self,
+        paged: Paged<E, S>,
+    ) -> Result<Page<S::Output>> {
+        match &mut self.source {
+            Source::Engine(engine) => paged.read(&*engine).await,
+            Source::Transaction(transaction) => paged.read(&mut **transaction).await,
+            Source::Session(session) => paged.read(&mut **session).await,
+            Source::Concurrent(concurrent) => paged.read(concurrent.session().await?).await,
+        }
     }
 
     async fn run<E: Entity, S: Selection<E>>(

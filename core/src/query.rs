@@ -58,7 +58,7 @@ pub use self::{
     dates::{Dated, Timed},
     fetch::{Begun, Fetch},
     find::find,
-    fragment::{Argument, Arguments, fragment},
+    fragment::{Argument, Arguments, List, fragment, list},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},
     nullable::Nullable,
@@ -68,13 +68,17 @@ pub use self::{
     part::{Computed, Expr, Part},
     raw::{FromRow, RawQuery, raw},
     relation::{Narrowed, Reached, Related, Relation, Through},
-    selection::{Projection, Selection, Whole, With, made, projected},
+    selection::{Make, Projection, Selection, Whole, With, made, projected},
     subquery::exists,
     text::Text,
     upsert::{Upsert, Upserted, upsert},
 };
 pub(crate) use self::{
-    condition::Invalid, fetch::Joined, find::by_key, relation::Step, table_sql::TableSql,
+    condition::Invalid,
+    fetch::{Joined, most_keys},
+    find::{by_key, found_by_key},
+    relation::Step,
+    table_sql::TableSql,
 };
 pub use anabranch_macros::Projection;
 

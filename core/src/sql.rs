@@ -23,7 +23,7 @@ pub(crate) mod fixture;
 
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
-    change::{Delete, Update},
+    change::{Delete, Insert, Update},
     fold::{FOLD, folded},
     identifier::{Identifier, Quoted},
     literal::Literal,

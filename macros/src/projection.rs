@@ -165,10 +165,15 @@ fn expand(input: &DeriveInput, entity: &Path, parts: &[Part], krate: &Path) -> T
                 {
                     selection
                 }
-                fn __made(parts: #types) -> #name {
-                    #name { #(#members: #values,)* }
+                struct __Make;
+                impl #krate::query::Make<#types> for __Make {
+                    type Made = #name;
+
+                    fn make(parts: #types) -> #name {
+                        #name { #(#members: #values,)* }
+                    }
                 }
-                #krate::query::made(#selection, __made)
+                #krate::query::made::<#entity, _, __Make>(#selection)
             }
         }
     }

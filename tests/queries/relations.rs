@@ -3,5 +3,14 @@
 #[macro_use]
 mod places;
 
+mod asked;
+mod broken;
 mod columns;
+mod filters;
+mod graphs;
 mod kinds;
+mod many;
+mod parts;
+mod random;
+mod set_based;
+mod tracked;

@@ -5,7 +5,7 @@ use crate::{
     engine::{Session, Transaction},
     entity::Entity,
     error::{Error, ErrorKind, Result},
-    query::{Fetch, Joined, Query, Related, Relation, Selection, Whole},
+    query::{Fetch, Joined, Page, Paged, Query, Related, Relation, Selection, Whole},
     sql::NewKey,
     tracker::Tracked,
     value::PrimaryKey,
@@ -112,6 +112,87 @@ impl<E: Entity, S: Tracking<E>> Query<E, S> {
     ///
     /// Dropped, it tracks nothing.
     pub async fn load(self, ctx: &mut Context<'_>) -> Result<Vec<S::Handles>> {
+        let read = self.read_into(ctx).await?;
+        Ok((read.into_iter())
+            .filter_map(|read| S::track(ctx, read))
+            .collect())
+    }
+
+    /// Tracks the first of them, in the order asked for, if there is any.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it tracks nothing.
+    pub async fn load_first(self, ctx: &mut Context<'_>) -> Result<Option<S::Handles>> {
+        let found = self.at_most(1).load(ctx).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Tracks the only one.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Item { id: 0, name: "tea".into(), price: 3 });
+    /// # ctx.save_changes().await?;
+    /// let tea = Item::query().filter(Item::NAME.eq("tea")).load_one(&mut ctx).await?;
+    /// ctx[tea].price += 1;
+    /// ctx.save_changes().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind `NotFound` if there is none, or it was removed here; `MoreThanOne` if there are more, none of which is tracked
+    /// then; those of reading.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it tracks nothing.
+    pub async fn load_one(self, ctx: &mut Context<'_>) -> Result<S::Handles> {
+        let found = self.load_optional(ctx).await?;
+        found.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "no row fulfils the conditions")
+                .with_table(E::TABLE.name)
+        })
+    }
+
+    /// Tracks the only one, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Kind `MoreThanOne` if there are more, none of which is tracked then; those of reading.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it tracks nothing.
+    pub async fn load_optional(self, ctx: &mut Context<'_>) -> Result<Option<S::Handles>> {
+        let mut read = self.at_most(2).read_into(ctx).await?;
+        if read.len() > 1 {
+            return Err(Error::new(
+                ErrorKind::MoreThanOne,
+                "more than one row fulfils the conditions",
+            )
+            .with_table(E::TABLE.name));
+        }
+        Ok(read.pop().and_then(|read| S::track(ctx, read)))
+    }
+
+    /// Reads what is to be tracked in a context.
+    async fn read_into(
+        self,
+        ctx: &mut Context<'_>,
+    ) -> Result<Vec<<S::Read as Selection<E>>::Output>> {
         let query = self.try_select(Tracking::read)?;
         ctx.settle_abandoned().await?;
         let read = ctx.run(query).await?;
@@ -119,9 +200,33 @@ impl<E: Entity, S: Tracking<E>> Query<E, S> {
             // Rows of its transaction may have become visible meanwhile: they are those that are tracked here.
             ctx.settle_abandoned().await?;
         }
-        Ok((read.into_iter())
-            .filter_map(|read| S::track(ctx, read))
-            .collect())
+        Ok(read)
+    }
+}
+
+impl<E: Entity, S: Tracking<E>> Paged<E, S> {
+    /// Reads the page, and tracks its entities.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Paged::read`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it tracks nothing.
+    pub async fn load(self, ctx: &mut Context<'_>) -> Result<Page<S::Handles>> {
+        let paged = self.try_select(Tracking::read)?;
+        ctx.settle_abandoned().await?;
+        let page = ctx.run_page(paged).await?;
+        if ctx.is_accepted_later() {
+            ctx.settle_abandoned().await?;
+        }
+        let tracked = page.items.into_iter();
+        Ok(Page {
+            items: tracked.filter_map(|read| S::track(ctx, read)).collect(),
+            next: page.next,
+            previous: page.previous,
+        })
     }
 }
 

@@ -1,12 +1,15 @@
 //! From an entity to those that are related to it.
 
-use std::future::Future;
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+};
 
 use crate::{
     context::{Context, Tracked, Tracking},
-    entity::{Column, Entity, Identities, TableDef, encode_column},
-    error::Result,
-    query::{Fetch, Invalid, Query, Related, Relation, Step, Whole},
+    entity::{Column, Entity, Identities, encode_column},
+    error::{Error, ErrorKind, Result},
+    query::{Invalid, Query, Related, Relation, Step, most_keys},
     tracker::is_temporary,
     value::Value,
 };
@@ -57,7 +60,7 @@ impl Context<'_> {
         handle: Tracked<E>,
         relation: V,
     ) -> Result<V::Found> {
-        relation.local(self, handle)
+        relation.local(self, &[handle])?.pop().ok_or_else(nothing)
     }
 
     /// Reads those that a relation leads to and tracks them; then it gives what [`related`](Context::related) does, with
@@ -115,12 +118,33 @@ impl Context<'_> {
         handle: Tracked<E>,
         relation: V,
     ) -> Result<V::Found> {
-        self.settle_abandoned().await?;
-        relation.read(self, &[handle]).await?;
-        relation.local(self, handle)
+        let mut found = self.load_related_all(&[handle], relation).await?;
+        found.pop().ok_or_else(nothing)
     }
 
     /// The same for any number of entities, with one statement for all; what belongs to each, in their order.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(has_many(lines: Line))]
+    /// # struct Invoice { #[entity(id)] id: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Line { #[entity(id)] id: i64, #[entity(references = Invoice, index)] invoice_id: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Invoice, Line)>().await?;
+    /// # let mut ctx = db.context();
+    /// # let invoice = ctx.add(Invoice { id: 0 });
+    /// # ctx.add(Line { id: 0, invoice_id: ctx[invoice].id });
+    /// # ctx.save_changes().await?;
+    /// # let mut ctx = db.context();
+    /// let invoices = Invoice::query().load(&mut ctx).await?;
+    /// let lines = ctx.load_related_all(&invoices, Invoice::LINES).await?;
+    /// assert_eq!(lines[0].len(), 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -136,8 +160,7 @@ impl Context<'_> {
     ) -> Result<Vec<V::Found>> {
         self.settle_abandoned().await?;
         relation.read(self, handles).await?;
-        let found = handles.iter().map(|handle| relation.local(self, *handle));
-        found.collect()
+        relation.local(self, handles)
     }
 
     /// The values in some columns of a tracked entity; nothing if one is NULL.
@@ -154,60 +177,57 @@ impl Context<'_> {
         Ok((!values.iter().any(Value::is_null)).then_some(values))
     }
 
-    /// The tracked entities that are equal in these columns to values of columns of another table.
-    fn equal<T: Entity>(
+    /// The tracked entities that a step leads to, from each of these.
+    fn next<E: Entity, T: Entity>(
         &self,
-        columns: &[usize],
-        values: &[Value],
-        (of, their): (&'static TableDef, &[usize]),
-    ) -> Result<Vec<Tracked<T>>> {
+        handles: &[Tracked<E>],
+        step: &Step,
+    ) -> Result<Vec<Vec<Tracked<T>>>> {
+        let mut theirs = Vec::new();
+        for (handle, _) in self.iter::<T>() {
+            theirs.extend((self.values(handle, &step.to_columns)?).map(|values| (handle, values)));
+        }
         // A reference is compared as the key that it refers to is: whichever of the two that is.
-        let (table, compared) = if their == of.key {
-            (of, their)
+        let (table, columns) = if step.from_columns == step.from.key {
+            (step.from, &step.from_columns)
         } else {
-            (T::TABLE, columns)
+            (step.to, &step.to_columns)
         };
-        let wanted = Identities::within(table, compared, values);
-        let mut found = Vec::new();
-        for (handle, entity) in self.iter::<T>() {
-            let theirs = columns.iter().map(|column| encode_column(entity, *column));
-            let theirs = theirs.collect::<Result<Vec<_>>>()?;
-            if wanted.is_some() && Identities::within(table, compared, &theirs) == wanted {
-                found.push(handle);
-            }
+        let mut known: HashMap<_, Vec<_>> = HashMap::with_capacity(theirs.len());
+        for (handle, values) in &theirs {
+            let identity = Identities::within(table, columns, values);
+            known.entry(identity).or_default().push(*handle);
+        }
+        let mut found = Vec::with_capacity(handles.len());
+        for handle in handles {
+            let values = self.values(*handle, &step.from_columns)?;
+            let identity =
+                (values.as_ref()).and_then(|values| Identities::within(table, columns, values));
+            let related = identity.and_then(|identity| known.get(&Some(identity)));
+            found.push(related.cloned().unwrap_or_default());
         }
         Ok(found)
     }
 
-    fn next<E: Entity, T: Entity>(
-        &self,
-        handle: Tracked<E>,
-        step: &Step,
-    ) -> Result<Vec<Tracked<T>>> {
-        match self.values(handle, &step.from_columns)? {
-            None => Ok(Vec::new()),
-            Some(values) => self.equal(&step.to_columns, &values, (step.from, &step.from_columns)),
-        }
-    }
-
-    /// Reads the rows that are equal in the step's columns to those of the entities, with what else is to be read.
+    /// Reads those rows of a query that are equal in the step's columns to any of the entities.
     async fn read_step<E: Entity, T: Entity, S: Tracking<T>>(
         &mut self,
         handles: &[Tracked<E>],
         step: &Step,
-        selection: S,
+        query: Query<T, S>,
     ) -> Result<()> {
-        let mut keys = Vec::with_capacity(handles.len());
+        let mut keys = HashSet::with_capacity(handles.len());
         for handle in handles {
             // What is not saved has no rows that refer to it.
             let values = self.values(*handle, &step.from_columns)?;
             keys.extend(values.filter(|values| !values.iter().any(is_temporary)));
         }
-        if keys.is_empty() {
-            return Ok(());
+        let keys: Vec<_> = keys.into_iter().collect();
+        let at_once = most_keys(step.to_columns.len());
+        for keys in keys.chunks(at_once) {
+            let query = query.clone().equal_to_any(&step.to_columns, keys);
+            query.load(self).await?;
         }
-        let query = Query::<T>::new().equal_to_any(&step.to_columns, &keys);
-        query.select(selection).load(self).await?;
         Ok(())
     }
 }
@@ -260,7 +280,7 @@ pub trait Navigation<E: Entity>: Copy + Send {
     type Found;
 
     #[doc(hidden)]
-    fn local(self, ctx: &Context<'_>, handle: Tracked<E>) -> Result<Self::Found>;
+    fn local(self, ctx: &Context<'_>, handles: &[Tracked<E>]) -> Result<Vec<Self::Found>>;
 
     #[doc(hidden)]
     fn read(
@@ -273,36 +293,44 @@ pub trait Navigation<E: Entity>: Copy + Send {
 impl<E: Entity, R: Related> Navigation<E> for Relation<E, R> {
     type Found = R::Tracked<Tracked<R::Entity>>;
 
-    fn local(self, ctx: &Context<'_>, handle: Tracked<E>) -> Result<Self::Found> {
+    fn local(self, ctx: &Context<'_>, handles: &[Tracked<E>]) -> Result<Vec<Self::Found>> {
         let [step] = only(self.steps()?)?;
-        Ok(R::tracked(ctx.next(handle, &step)?))
+        let found = ctx.next(handles, &step)?;
+        Ok(found.into_iter().map(R::tracked).collect())
     }
 
     async fn read(self, ctx: &mut Context<'_>, handles: &[Tracked<E>]) -> Result<()> {
         let [step] = only(self.steps()?)?;
-        ctx.read_step::<E, R::Entity, _>(handles, &step, Whole)
-            .await
+        let mut query = Query::<R::Entity>::new();
+        if R::REQUIRED {
+            // The one row that has to be there always is.
+            query = query.without_filters();
+        }
+        ctx.read_step(handles, &step, query).await
     }
 }
 
 impl<E: Entity, T: Entity, J: Entity> Navigation<E> for Relation<E, Vec<T>, J> {
     type Found = Vec<Tracked<T>>;
 
-    fn local(self, ctx: &Context<'_>, handle: Tracked<E>) -> Result<Self::Found> {
+    fn local(self, ctx: &Context<'_>, handles: &[Tracked<E>]) -> Result<Vec<Self::Found>> {
         let [first, second] = only(self.steps()?)?;
-        let mut found = Vec::new();
-        for join in ctx.next::<E, J>(handle, &first)? {
-            found.extend(ctx.next::<J, T>(join, &second)?);
-        }
-        Ok(found)
+        let joins = ctx.next::<E, J>(handles, &first)?;
+        let all: Vec<_> = joins.iter().flatten().copied().collect();
+        let mut beyond = ctx.next::<J, T>(&all, &second)?.into_iter();
+        let of = |joins: Vec<_>| beyond.by_ref().take(joins.len()).flatten().collect();
+        Ok(joins.into_iter().map(of).collect())
     }
 
     async fn read(self, ctx: &mut Context<'_>, handles: &[Tracked<E>]) -> Result<()> {
         let [first, _] = only(self.steps()?)?;
-        let others: Fetch<J, T> = self.beyond_join()?;
-        ctx.read_step::<E, J, _>(handles, &first, (Whole, others))
-            .await
+        ctx.read_step(handles, &first, self.joined()?).await
     }
+}
+
+/// For each handle there is an answer.
+fn nothing() -> Error {
+    Error::new(ErrorKind::NotFound, "nothing is known of the handle")
 }
 
 fn only<const N: usize>(steps: Vec<Step>) -> Result<[Step; N]> {
@@ -366,14 +394,13 @@ impl<C: Entity, T> Refers<C> for Column<C, T> {
 }
 
 macro_rules! refers {
-    ($($relation:ty => $by:ident),*) => {$(
+    ($($relation:ty),*) => {$(
         impl<C: Entity, P: Entity> Refers<C> for $relation {
             fn position(self) -> Result<usize> {
-                let [step] = only(self.steps()?)?;
-                Ok(step.$by[0])
+                Ok(self.referring()?)
             }
         }
     )*};
 }
 
-refers!(Relation<P, Vec<C>> => to_columns, Relation<C, P> => from_columns, Relation<C, Option<P>> => from_columns);
+refers!(Relation<P, Vec<C>>, Relation<C, P>, Relation<C, Option<P>>);

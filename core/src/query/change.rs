@@ -9,8 +9,10 @@ use crate::{
     entity::{Column, Entity},
     error::{Error, Result},
     query::{
-        Operand, Query, Selection, case::checked, condition::Invalid, run::cost_of,
-        selection::NoReads,
+        Operand, Query, Selection,
+        case::checked,
+        condition::Invalid,
+        run::{cost_of, decode_whole},
     },
     sql::{
         self, Arg, Batch, Cost, Predicate, Select, Statement, Term, Write, WriteExecutor, Written,
@@ -205,25 +207,7 @@ impl<E: Entity, S> Update<E, S> {
         if set.is_empty() {
             return Err(Invalid::Refused("an update sets one column at least"));
         }
-        if let Some(version) = table.version {
-            let name = table.columns[version].name;
-            let next = Term::Infix {
-                left: Box::new(Term::Column(name)),
-                operator: " + ",
-                right: Box::new(Term::Number(1)),
-            };
-            set.push((version, next));
-        }
-        if let Some(column) = table.updated_at
-            && !set.iter().any(|(other, _)| *other == column)
-        {
-            let now = Utc::now().encode().map_err(|error| Invalid::Operand {
-                table: table.name,
-                column: table.columns[column].name,
-                error,
-            })?;
-            set.push((column, Term::Value(now)));
-        }
+        set.extend(kept::<E>(&set)?);
         let set = set.into_iter();
         Ok(sql::Update {
             table: table.name,
@@ -279,11 +263,10 @@ impl<E: Entity, S: Selection<E>> Update<E, S> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let selection = self.returning.clone();
-        let write_of = returned(&selection)
+        let write_of = returned(&self.returning)
             .and_then(|returning| self.into_tree(Some(returning)))
             .map(updating::<E>);
-        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+        write(executor, write_of).map(|written| told::<E, S>(&written?))
     }
 }
 
@@ -359,12 +342,38 @@ impl<E: Entity, S: Selection<E>> Delete<E, S> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let selection = self.returning.clone();
-        let write_of = returned(&selection)
+        let write_of = returned(&self.returning)
             .and_then(|returning| self.into_tree(Some(returning)))
             .map(deleting::<E>);
-        write(executor, write_of).map(move |written| told::<E, S>(&selection, &written?))
+        write(executor, write_of).map(|written| told::<E, S>(&written?))
     }
+}
+
+/// What the library keeps of a row that is changed: its version, and when that was.
+pub(in crate::query) fn kept<E: Entity>(
+    set: &[(usize, Term)],
+) -> Result<Vec<(usize, Term)>, Invalid> {
+    let table = E::TABLE;
+    let mut kept = Vec::new();
+    if let Some(version) = table.version {
+        let next = Term::Infix {
+            left: Box::new(Term::Column(table.columns[version].name)),
+            operator: " + ",
+            right: Box::new(Term::Number(1)),
+        };
+        kept.push((version, next));
+    }
+    if let Some(column) = table.updated_at
+        && !set.iter().any(|(other, _)| *other == column)
+    {
+        let now = Utc::now().encode().map_err(|error| Invalid::Operand {
+            table: table.name,
+            column: table.columns[column].name,
+            error,
+        })?;
+        kept.push((column, Term::Value(now)));
+    }
+    Ok(kept)
 }
 
 fn updating<E: Entity>(tree: sql::Update) -> Write {
@@ -410,9 +419,9 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
     Ok(terms)
 }
 
-fn told<E: Entity, S: Selection<E>>(selection: &S, written: &Written) -> Result<Vec<S::Output>> {
-    let partials = written.rows(0).map(|row| S::decode(&Values(row), 0));
-    selection.finish(partials.collect::<Result<_>>()?, &mut NoReads)
+fn told<E: Entity, S: Selection<E>>(written: &Written) -> Result<Vec<S::Output>> {
+    let rows = written.rows(0);
+    rows.map(|row| decode_whole::<E, S>(&Values(row))).collect()
 }
 
 /// A row that was read already.

@@ -10,8 +10,7 @@ use crate::{
     query::{
         Query, Selection,
         condition::Invalid,
-        run::{decode_count, decode_partial, read},
-        selection::NoReads,
+        run::{decode_count, decode_whole, read},
     },
     sql::{self, Cost, Direction, Executor, Read, Select, SetOperation, Statement},
 };
@@ -41,6 +40,7 @@ use crate::{
 ///
 /// let all: Compound<Item, _> = prices(Item::query()).union_all(dear());
 /// assert_eq!(all.clone().order_by_position_desc(0).offset(3).limit(2).all(&db).await?, [7, 3]);
+/// assert_eq!(all.clone().order_by_position(0).first(&db).await?, Some(3));
 /// assert_eq!(all.count(&db).await?, 5);
 /// assert_eq!(dear().intersect(with_discount()).all(&db).await?, [7]);
 /// assert_eq!(prices(Item::query()).except(dear()).all(&db).await?, [3]);
@@ -224,22 +224,20 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
     ///
     /// When one of the queries is invalid.
     pub fn sql(&self) -> Result<Statement> {
-        Ok(self.clone().into_tree()?.0.into_rows())
+        Ok(self.clone().into_tree()?.into_rows())
     }
 
-    fn into_tree(self) -> Result<(sql::Compound, S), Invalid> {
+    fn into_tree(self) -> Result<sql::Compound, Invalid> {
         if !S::FLAT {
             part(self.first.clone())?;
         }
-        let (first, selection) = self.first.into_parts()?;
-        let compound = sql::Compound {
-            first,
+        Ok(sql::Compound {
+            first: self.first.into_inner_select()?,
             others: self.others?,
             order: self.order,
             limit: self.limit,
             offset: self.offset,
-        };
-        Ok((compound, selection))
+        })
     }
 }
 
@@ -258,22 +256,14 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let (prepared, selection) = match self.into_tree() {
-            Ok((compound, selection)) => {
-                let read = Read {
-                    statement: compound.into_rows(),
-                    cost: Cost::Any,
-                    entity: None,
-                    decode: decode_partial::<E, S>,
-                };
-                (Ok(read), Some(selection))
-            }
-            Err(invalid) => (Err(invalid.into()), None),
-        };
-        read(executor, prepared, move |partials| match selection {
-            Some(selection) => selection.finish(partials, &mut NoReads),
-            None => Ok(Vec::new()),
-        })
+        let prepared = self.into_tree().map_err(Into::into);
+        let prepared = prepared.map(|compound| Read {
+            statement: compound.into_rows(),
+            cost: Cost::Any,
+            entity: None,
+            decode: decode_whole::<E, S>,
+        });
+        read(executor, prepared, Ok)
     }
 
     /// Reads the first row, in the order asked for, if there is any.
@@ -307,7 +297,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
         let prepared = self.into_tree().map_err(Into::into);
-        let prepared = prepared.map(|(compound, _)| Read {
+        let prepared = prepared.map(|compound| Read {
             statement: compound.into_count(),
             cost: Cost::Any,
             entity: None,

@@ -139,6 +139,22 @@ impl<E> Condition<E> {
     }
 
     /// All of these; every row if there is none.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// /// All words, in any order.
+    /// fn search(words: &[&str]) -> Query<Item> {
+    ///     Item::query().filter(Condition::all_of(words.iter().map(|word| Item::NAME.contains(word))))
+    /// }
+    /// /// One word at least.
+    /// fn search_any(words: &[&str]) -> Query<Item> {
+    ///     Item::query().filter(Condition::any_of(words.iter().map(|word| Item::NAME.contains(word))))
+    /// }
+    /// # let (all, any) = (search(&["green", "tea"]), search_any(&["green", "tea"]));
+    /// # assert!(all.sql().unwrap().to_string().contains(" AND ") && any.sql().unwrap().to_string().contains(" OR "));
+    /// ```
     pub fn all_of(conditions: impl IntoIterator<Item = Self>) -> Self {
         (conditions.into_iter())
             .reduce(Self::and)

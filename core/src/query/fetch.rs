@@ -4,13 +4,14 @@
 use std::{collections::HashMap, fmt, mem};
 
 use crate::{
-    entity::{Column, Entity, Identities},
+    entity::{Column, Entity, Identities, TableDef},
     error::{Error, ErrorKind, Result},
     query::{
-        Condition, Expr, Narrowed, OrderBy, Part, Projection, Reached, Related, Relation,
+        Condition, Expr, Narrowed, OrderBy, Part, Projection, Query, Reached, Related, Relation,
         Selection, Through, Whole, With,
         condition::{Invalid, Shape},
         filters::{self, Lifted},
+        grouping,
         part::Node,
         relation::{Ends, Step},
     },
@@ -77,6 +78,8 @@ pub struct Fetch<E, R, J = (), N = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
+    /// What join entities must fulfil, beside their filters.
+    between: Vec<Predicate>,
 }
 
 /// What one row of a query has to begin with.
@@ -89,8 +92,22 @@ pub enum Begun<P> {
     Many(Vec<Value>),
 }
 
+/// What is asked about related rows.
+struct Asked {
+    /// The way, to the join entity where that has conditions of its own.
+    hops: Vec<Hop>,
+    conditions: Vec<Predicate>,
+    /// The rest of the way then.
+    beyond: Vec<Hop>,
+}
+
 /// The most keys of several columns that one statement asks for; each is two parameters at least.
 const PAIRS: usize = 200;
+
+/// How many keys of so many columns one statement asks for.
+pub(crate) const fn most_keys(columns: usize) -> usize {
+    if columns == 1 { usize::MAX } else { PAIRS }
+}
 
 impl<E, R, J> Fetch<E, R, J> {
     pub(in crate::query) const fn new(relation: Relation<E, R, J>) -> Self {
@@ -103,6 +120,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
+            between: Vec::new(),
         }
     }
 }
@@ -156,13 +174,13 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         self
     }
 
-    /// Reads also those that the entity's filter of this name leaves out.
+    /// Reads also those that the filter of this name leaves out: one of the other entity, or of the join entity.
     pub fn without_filter(mut self, name: &'static str) -> Self {
         self.lifted.add(name);
         self
     }
 
-    /// Reads also those that any of the entity's filters leaves out.
+    /// Reads also those that any filter leaves out: of the other entity, and of the join entity.
     pub fn without_filters(mut self) -> Self {
         self.lifted = Lifted::All;
         self
@@ -205,6 +223,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            between,
         } = self;
         let rest = Fetch {
             relation,
@@ -215,6 +234,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            between,
         };
         (selection, rest)
     }
@@ -231,6 +251,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
+            between: self.between,
         }
     }
 }
@@ -241,14 +262,13 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
         let Ends::Through { by, to } = self.relation.ends else {
             return Err(Invalid::Refused("a relation goes through nothing"));
         };
-        let hops = vec![Step::to_parent(J::TABLE, to, T::TABLE)?.hop()];
-        let there = Predicate::At {
-            hops: hops.clone(),
-            predicate: Box::new(Predicate::All(self.all_conditions()?)),
-        };
+        let step = Step::to_parent(J::TABLE, to, T::TABLE)?;
+        let mut conditions = J::conditions::<T>(&self.lifted)?;
+        conditions.extend(self.between.iter().cloned());
+        conditions.extend(beyond(&step, self.all_conditions()?));
         let order = self.order.into_iter().map(|order| OrderTerm {
             term: Term::At {
-                hops: hops.clone(),
+                hops: vec![step.hop()],
                 term: Box::new(order.term),
             },
             direction: order.direction,
@@ -258,20 +278,56 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
         Ok(Fetch {
             relation: Relation::has(by),
             selection: (Whole, others),
-            conditions: Ok(vec![there]),
+            conditions: Ok(conditions),
             shape: self.shape,
             order: order.collect(),
             limit: self.limit,
             offset: self.offset,
-            lifted: Lifted::None,
+            // Those that apply are among the conditions.
+            lifted: Lifted::All,
+            between: Vec::new(),
         })
     }
 }
 
 impl<E: Entity, T: Entity, J: Entity> Relation<E, Vec<T>, J> {
-    /// From the join entity to the other.
-    pub(crate) fn beyond_join(self) -> Result<Fetch<J, T>, Invalid> {
-        Ok(self.fetch().by_join()?.selection.1)
+    /// The join entities, each with the other.
+    pub(crate) fn joined(self) -> Result<Query<J, (Whole, Fetch<J, T>)>, Invalid> {
+        let joined = self.fetch().by_join()?;
+        Ok(Query::new()
+            .without_filters()
+            .fulfilling(joined.conditions?)
+            .select(joined.selection))
+    }
+}
+
+/// What join entities must fulfil of which the others fulfil these conditions. One that refers to what is not there is
+/// not left out: that is found when the other is read.
+fn beyond(step: &Step, conditions: Vec<Predicate>) -> Vec<Predicate> {
+    let columns = step.from_columns.iter();
+    let nullable = (columns.map(|column| &step.from.columns[*column])).filter(|it| it.nullable);
+    let mut all: Vec<_> = nullable
+        .map(|column| Predicate::Null {
+            term: Term::Column(column.name),
+            negated: true,
+        })
+        .collect();
+    if !conditions.is_empty() {
+        let hops = vec![step.hop()];
+        let missing = is_there(hops.clone()).complement();
+        let fulfils = Predicate::At {
+            hops,
+            predicate: Box::new(Predicate::All(conditions)),
+        };
+        all.push(Predicate::Any(vec![fulfils, missing]));
+    }
+    all
+}
+
+fn is_there(hops: Vec<Hop>) -> Predicate {
+    Predicate::At {
+        hops,
+        predicate: Box::new(Predicate::All(Vec::new())),
     }
 }
 
@@ -284,16 +340,20 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     pub fn any(self, condition: Condition<R::Entity>) -> Condition<E> {
         let (predicate, shape) = condition.into_parts();
         let shape = shape.and(self.shape).around();
-        let asked = self.asked().and_then(|(hops, mut conditions)| {
-            conditions.push(predicate?);
-            if R::MANY {
-                return Ok(Predicate::Related { hops, conditions });
-            }
-            Ok(Predicate::At {
-                hops,
-                predicate: Box::new(Predicate::All(conditions)),
-            })
-        });
+        let asked = predicate.and_then(|predicate| self.asked(Some(predicate)));
+        let asked = asked.map(
+            |Asked {
+                 hops, conditions, ..
+             }| {
+                if R::MANY {
+                    return Predicate::Related { hops, conditions };
+                }
+                Predicate::At {
+                    hops,
+                    predicate: Box::new(Predicate::All(conditions)),
+                }
+            },
+        );
         Condition::shaped(asked, shape)
     }
 
@@ -329,19 +389,26 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     }
 
     fn made_of<V>(self, node: Node) -> Expr<E, V> {
-        let asked = self.asked();
+        let asked = self.asked(None);
         let mut node = node;
         node.term = node.term.and_then(|term| {
-            if !term.aggregates() {
+            if !term.aggregates() || !grouping::is_of_all(&term) {
                 return Err(Invalid::Refused(
                     "of the rows that a relation leads to one value is made by an aggregate: sum, min, max, count",
                 ));
             }
-            let (hops, conditions) = asked?;
+            let asked = asked?;
+            let term = match asked.beyond {
+                hops if hops.is_empty() => term,
+                hops => Term::At {
+                    hops,
+                    term: Box::new(term),
+                },
+            };
             Ok(Term::Related {
-                hops,
+                hops: asked.hops,
                 term: Box::new(term),
-                conditions,
+                conditions: asked.conditions,
             })
         });
         node.shape = node.shape.and(self.shape).around();
@@ -353,11 +420,18 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     where
         R: Reached<V>,
     {
-        let asked = self.asked();
+        let asked = self.asked(None);
         let mut node = expression.node();
         node.is_required = false;
         node.term = node.term.and_then(|term| {
-            let (hops, conditions) = asked?;
+            if term.aggregates() {
+                return Err(Invalid::Refused(
+                    "an aggregate is of the rows of a query: of those that a relation leads to it is `of_all`",
+                ));
+            }
+            let Asked {
+                hops, conditions, ..
+            } = asked?;
             let at = Term::At {
                 hops: hops.clone(),
                 term: Box::new(term),
@@ -378,25 +452,39 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         node.into_expr()
     }
 
-    /// The way, and what those at its end must fulfil.
-    fn asked(&self) -> Result<(Vec<Hop>, Vec<Predicate>), Invalid> {
+    /// The way, and what those at its end must fulfil, this among it.
+    fn asked(&self, also: Option<Predicate>) -> Result<Asked, Invalid> {
         if self.limit.is_some() || self.offset > 0 {
             return Err(Invalid::Refused(
                 "a limit says how many are read, and cannot be asked about",
             ));
         }
         let steps = self.relation.steps()?;
-        Ok((
-            steps.iter().map(Step::hop).collect(),
-            self.all_conditions()?,
-        ))
+        let mut asked = Asked {
+            hops: steps.iter().map(Step::hop).collect(),
+            conditions: self.all_conditions()?,
+            beyond: Vec::new(),
+        };
+        asked.conditions.extend(also);
+        let mut between = J::conditions::<R::Entity>(&self.lifted)?;
+        if !between.is_empty() {
+            asked.beyond = asked.hops.split_off(1);
+            between.push(Predicate::At {
+                hops: asked.beyond.clone(),
+                predicate: Box::new(Predicate::All(asked.conditions)),
+            });
+            asked.conditions = between;
+        }
+        Ok(asked)
     }
 
     /// With those of the entity's filters; but the one row that has to be there always is.
     fn all_conditions(&self) -> Result<Vec<Predicate>, Invalid> {
         let mut conditions = self.conditions.clone()?;
         if !R::REQUIRED {
-            conditions.extend(filters::of::<R::Entity>(&self.lifted)?);
+            conditions.extend(filters::of::<R::Entity>(&self.lifted, J::JOIN)?);
+        } else {
+            filters::check(&self.lifted, [Some(R::Entity::TABLE), None])?;
         }
         Ok(conditions)
     }
@@ -410,7 +498,6 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let [first, further @ ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
-        let hops: Vec<_> = further.iter().map(Step::hop).collect();
         let links: Vec<_> = first
             .hop()
             .on
@@ -421,20 +508,20 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         self.selection.terms(&mut terms)?;
         let mut conditions = self.all_conditions()?;
         let mut order = self.order.clone();
-        if !hops.is_empty() {
+        if let [second] = further {
             let at = |term| Term::At {
-                hops: hops.clone(),
+                hops: vec![second.hop()],
                 term: Box::new(term),
             };
-            terms = vec![at(Term::Several(terms))];
+            let is_there = Term::Test(Box::new(is_there(vec![second.hop()])));
+            terms = vec![is_there, at(Term::Several(terms))];
             for term in &mut order {
                 let there = mem::replace(&mut term.term, Term::Value(Value::Null));
                 term.term = at(there);
             }
-            conditions = vec![Predicate::At {
-                hops: hops.clone(),
-                predicate: Box::new(Predicate::All(conditions)),
-            }];
+            conditions = beyond(second, conditions);
+            conditions.extend(self.between.iter().cloned());
+            conditions.extend(J::conditions::<R::Entity>(&self.lifted)?);
         }
         conditions.insert(0, Predicate::among(&links, keys));
         let columns = links.iter().cloned().chain(terms).collect();
@@ -479,8 +566,9 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let mut owners = Vec::new();
         let mut partials = Vec::new();
         let width = columns.len();
-        let chunk = if width == 1 { distinct.len() } else { PAIRS };
-        for keys in distinct.chunks(chunk.max(1)) {
+        let begins = width + usize::from(J::JOIN.is_some());
+        let chunk = most_keys(width);
+        for keys in distinct.chunks(chunk) {
             let statement = self.select_for(keys).map_err(Error::from)?;
             reads.rows(&statement, &mut |row| {
                 let values;
@@ -494,8 +582,13 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
                 };
                 let positions = owner.and_then(|owner| asking.get(&owner));
                 for position in positions.into_iter().flatten() {
+                    if let Some(join) = J::JOIN
+                        && row.value(width) != ValueRef::Integer(1)
+                    {
+                        return Err(missing(R::Entity::TABLE, join));
+                    }
                     owners.push(*position);
-                    partials.push(N::decode(row, width)?);
+                    partials.push(N::decode(row, begins)?);
                 }
                 Ok(())
             })?;
@@ -513,6 +606,22 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
     }
 }
 
+/// All that one row has; it is an error if there has to be one and is none.
+fn wrapped<E: Entity, R: Related, O: Send + 'static>(found: Vec<O>) -> Result<R::Wrapped<O>> {
+    R::wrapped(found).ok_or_else(|| missing(R::Entity::TABLE, E::TABLE))
+}
+
+fn missing(there: &TableDef, referring: &TableDef) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!(
+            "the {} that a {} refers to is not there: foreign keys were switched off by whoever wrote it",
+            there.entity, referring.entity
+        ),
+    )
+    .with_table(referring.name)
+}
+
 /// The key that a row refers to, with which it begins.
 fn key_of(row: &dyn Row, width: usize) -> Option<Vec<Value>> {
     (0..width)
@@ -526,7 +635,18 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 {
     type Output = R::Wrapped<N::Output>;
     type Partial = Begun<N::Partial>;
+    type Prepared = Fetch<E, R, J, N::Prepared>;
     const FLAT: bool = !R::MANY && N::FLAT;
+
+    /// With the filters in their place: they may look at the task, which the others are not read on.
+    fn prepare(mut self) -> Result<Self::Prepared, Invalid> {
+        self.between
+            .extend(J::conditions::<R::Entity>(&self.lifted)?);
+        self.conditions = Ok(self.all_conditions()?);
+        self.lifted = Lifted::All;
+        let (selection, rest) = self.take_selection();
+        Ok(rest.put_selection(selection.prepare()?))
+    }
 
     fn width() -> usize {
         if R::MANY {
@@ -550,7 +670,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
             return Ok(());
         }
         let hops: Vec<_> = steps.iter().map(Step::hop).collect();
-        let conditions = self.all_conditions()?;
+        let mut conditions = self.all_conditions()?;
+        if self.limit == Some(0) || self.offset > 0 {
+            conditions.push(Predicate::Constant(false));
+        }
         let mut there = Vec::new();
         self.selection.terms(&mut there)?;
         terms.push(Term::Test(Box::new(Predicate::At {
@@ -583,6 +706,18 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         ))
     }
 
+    fn finish_one(partial: Self::Partial) -> Result<Self::Output> {
+        match partial {
+            Begun::One(one) => {
+                let found = one.map(N::finish_one).transpose()?;
+                wrapped::<E, R, _>(found.into_iter().collect())
+            }
+            Begun::Many(_) => Err(Invalid::Refused(
+                "what to-many relations lead to is read for all rows at once",
+            ))?,
+        }
+    }
+
     fn finish(
         &self,
         partials: Vec<Self::Partial>,
@@ -613,20 +748,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
             };
             is_there.into_iter().map(of).collect()
         };
-        let wrapped = found.into_iter().map(|found| {
-            R::wrapped(found).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::NotFound,
-                    format!(
-                        "the {} that a {} refers to is not there: foreign keys were switched off by whoever wrote it",
-                        R::Entity::TABLE.entity,
-                        E::TABLE.entity
-                    ),
-                )
-                .with_table(E::TABLE.name)
-            })
-        });
-        wrapped.collect()
+        found.into_iter().map(wrapped::<E, R, _>).collect()
     }
 }
 
@@ -634,7 +756,12 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 impl<E: Entity, R: Related, J: Through> Selection<E> for Relation<E, R, J> {
     type Output = R::Wrapped<R::Entity>;
     type Partial = Begun<R::Entity>;
+    type Prepared = Fetch<E, R, J>;
     const FLAT: bool = !R::MANY;
+
+    fn prepare(self) -> Result<Self::Prepared, Invalid> {
+        self.fetch().prepare()
+    }
 
     fn width() -> usize {
         <Fetch<E, R, J> as Selection<E>>::width()
@@ -646,6 +773,10 @@ impl<E: Entity, R: Related, J: Through> Selection<E> for Relation<E, R, J> {
 
     fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial> {
         <Fetch<E, R, J> as Selection<E>>::decode(row, at)
+    }
+
+    fn finish_one(partial: Self::Partial) -> Result<Self::Output> {
+        <Fetch<E, R, J> as Selection<E>>::finish_one(partial)
     }
 
     fn finish(
@@ -668,6 +799,7 @@ impl<E, R, J, N: Clone> Clone for Fetch<E, R, J, N> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
+            between: self.between.clone(),
         }
     }
 }

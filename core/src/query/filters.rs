@@ -1,7 +1,9 @@
 //! The filters that an entity declares for all its queries.
 
+use std::cell::RefCell;
+
 use crate::{
-    entity::Entity,
+    entity::{Entity, TableDef},
     query::{Condition, condition::Invalid},
     sql::Predicate,
 };
@@ -33,20 +35,17 @@ impl Lifted {
     }
 }
 
-/// What the entity's filters ask for, but for those that are lifted.
-pub(in crate::query) fn of<E: Entity>(lifted: &Lifted) -> Result<Vec<Predicate>, Invalid> {
-    let declared = E::TABLE.filters;
-    if let Lifted::Named(names) = lifted {
-        let is_unknown = |name: &&&str| !declared.iter().any(|filter| filter.name == **name);
-        if let Some(unknown) = names.iter().find(is_unknown) {
-            return Err(Invalid::Model {
-                table: E::TABLE.name,
-                message: format!("{} has no filter `{unknown}`", E::TABLE.entity),
-            });
-        }
-    }
-    let applied = declared.iter().filter(|filter| !lifted.lifts(filter.name));
+/// What the entity's filters ask for, but for those that are lifted; a name that is lifted may be one of the other
+/// table's instead.
+pub(in crate::query) fn of<E: Entity>(
+    lifted: &Lifted,
+    other: Option<&'static TableDef>,
+) -> Result<Vec<Predicate>, Invalid> {
+    check(lifted, [Some(E::TABLE), other])?;
+    let declared = E::TABLE.filters.iter();
+    let applied = declared.filter(|filter| !lifted.lifts(filter.name));
     let predicates = applied.map(|filter| {
+        let _asking = Asking::begin(E::TABLE, filter.name)?;
         let condition = (filter.condition)().downcast::<Condition<E>>();
         condition.map_or_else(
             |_| {
@@ -59,4 +58,59 @@ pub(in crate::query) fn of<E: Entity>(lifted: &Lifted) -> Result<Vec<Predicate>,
         )
     });
     predicates.collect()
+}
+
+/// Whether each name that is lifted is that of a filter of these tables.
+pub(in crate::query) fn check(
+    lifted: &Lifted,
+    tables: [Option<&'static TableDef>; 2],
+) -> Result<(), Invalid> {
+    let Lifted::Named(names) = lifted else {
+        return Ok(());
+    };
+    let known = |name: &str| {
+        let mut filters = tables.iter().flatten().flat_map(|table| table.filters);
+        filters.any(|filter| filter.name == name)
+    };
+    let unknown = names.iter().find(|name| !known(name));
+    match (unknown, tables) {
+        (Some(unknown), [Some(table), _]) => Err(Invalid::Model {
+            table: table.name,
+            message: format!("{} has no filter `{unknown}`", table.entity),
+        }),
+        _ => Ok(()),
+    }
+}
+
+thread_local! {
+    /// The filters whose conditions are being made, each asked for by the one before.
+    static ASKED: RefCell<Vec<(&'static str, &'static str)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// While it lives the condition of a filter is being made.
+struct Asking;
+
+impl Asking {
+    fn begin(table: &'static TableDef, filter: &'static str) -> Result<Self, Invalid> {
+        ASKED.with_borrow_mut(|asked| {
+            if asked.contains(&(table.name, filter)) {
+                return Err(Invalid::Model {
+                    table: table.name,
+                    message: format!(
+                        "the filter `{filter}` follows a relation that leads to {}, where it applies again: write \
+                         `without_filter(\"{filter}\")` at the relation",
+                        table.entity
+                    ),
+                });
+            }
+            asked.push((table.name, filter));
+            Ok(Self)
+        })
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKED.with_borrow_mut(Vec::pop);
+    }
 }

@@ -51,21 +51,28 @@ pub fn find<'c, E: Entity>(
     executor: impl Executor<'c>,
     key: E::Key,
 ) -> impl Future<Output = Result<Option<E>>> + Send {
-    run::read(executor, by_key::<E>(&key), |rows| {
+    run::read(executor, found_by_key::<E>(&key), |rows| {
         Ok(rows.into_iter().next())
     })
 }
 
 /// The read behind [`find`].
+pub(crate) fn found_by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
+    let read = by_key::<E>(key)?;
+    if E::TABLE.filters.is_empty() {
+        return Ok(read);
+    }
+    let found = Query::<E>::new().equal(E::TABLE.key, read.statement.args);
+    found.into_read()
+}
+
+/// Reads the row with this key, whatever filters the entity has.
 pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
     let table = E::TABLE;
     let rendered = TableSql::of(table);
     let args = key.to_values().map_err(|(at, error)| {
         Error::value(table.name, table.columns[table.key[at]].name, &error)
     })?;
-    if !table.filters.is_empty() {
-        return Query::<E>::new().equal(table.key, args).into_whole();
-    }
     Ok(Read {
         statement: Statement {
             text: rendered.by_key.clone(),
@@ -75,12 +82,6 @@ pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
         entity: Some(table.name),
         decode: decode_row::<E>,
     })
-}
-
-impl<E: Entity> Query<E> {
-    fn into_whole(self) -> Result<Read<E>> {
-        self.into_read().map(|(read, _)| read)
-    }
 }
 
 /// [`entity::decode`], as a [`Read`] takes it.

@@ -9,7 +9,7 @@ use crate::{
         part::Node,
     },
     sql::{Piece, Term},
-    value::{ColumnType, Scalar, Value, check_text},
+    value::{ColumnType, Scalar, Value, ValueError, check_text},
 };
 
 /// An expression for which there is no method: SQL with `{}` where each argument stands, or `{0}`, `{1}` by their
@@ -69,7 +69,7 @@ pub(in crate::query) fn source<E>(
     Ok((pieces(sql, nodes)?, shape.around()))
 }
 
-/// One argument of a [`fragment`].
+/// One argument of a [`fragment`]: an expression, a value, an `Option` of one, or a [`list`] of them.
 ///
 /// ```
 /// # use anabranch::prelude::*;
@@ -82,6 +82,11 @@ pub(in crate::query) fn source<E>(
 /// }
 /// let (of_column, of_value) = (padded(Item::PRICE), padded(7));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of SQL",
+    label = "neither an expression nor a value",
+    note = "values are those that a column can hold, an Option of one, `&str` and `&[u8]`; any number of them is `list(values)`"
+)]
 pub trait Argument<E> {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "so that nobody else implements it")]
@@ -110,6 +115,55 @@ impl<E> Argument<E> for &str {
     }
 }
 
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E, T: Scalar> Argument<E> for Option<T> {
+    fn node(self) -> Node {
+        checked(self.encode().map(|value| Node::of(Ok(Term::Value(value)))))
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E> Argument<E> for &String {
+    fn node(self) -> Node {
+        Argument::<E>::node(self.as_str())
+    }
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E> Argument<E> for &[u8] {
+    fn node(self) -> Node {
+        Node::of(Ok(Term::Value(Value::Blob(self.to_vec()))))
+    }
+}
+
+/// Any number of values as one argument of a [`fragment`]; made by [`list`].
+#[derive(Debug, Clone)]
+pub struct List(Result<Vec<Value>, ValueError>);
+
+/// Any number of values for what stands in the parentheses of `IN ({})`; of none nothing is one.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{list, raw};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// let found = raw::<i64>("SELECT value FROM json_each('[1, 2, 3]') WHERE value IN ({})", (list([1, 3, 5]),));
+/// assert_eq!(found.all(&db).await?, [1, 3]);
+/// # Ok(()) }
+/// ```
+pub fn list<T: Scalar>(values: impl IntoIterator<Item = T>) -> List {
+    List(values.into_iter().map(|value| value.encode()).collect())
+}
+
+#[allow(private_interfaces, reason = "as in the trait")]
+impl<E> Argument<E> for List {
+    fn node(self) -> Node {
+        checked(self.0.map(|values| Node::of(Ok(Term::Values(values)))))
+    }
+}
+
 /// The arguments of a [`fragment`]: a tuple of up to eight, `()` for none.
 ///
 /// ```
@@ -123,6 +177,11 @@ impl<E> Argument<E> for &str {
 /// }
 /// let at_least_five = greater_of_two((Item::PRICE, 5));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the arguments of SQL",
+    label = "not a tuple of arguments",
+    note = "write a tuple of up to eight expressions and values: `(a, b)`, `(a,)` for one, `()` for none"
+)]
 pub trait Arguments<E> {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "so that nobody else implements it")]
@@ -187,7 +246,7 @@ fn pieces(sql: &'static str, nodes: Vec<Node>) -> Result<Vec<Piece>, Invalid> {
     if used.contains(&false) {
         return Err(MISMATCH);
     }
-    text.push_str(rest);
+    text.push_str(rest.trim_end().trim_end_matches(';'));
     pieces.push(Piece::Sql(text.into()));
     Ok(pieces)
 }

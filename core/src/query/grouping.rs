@@ -7,30 +7,77 @@ use crate::{
 };
 
 /// Refuses what SQLite would answer with the value of any one row: a selection or an order by a column that is neither
-/// grouped by nor aggregated.
+/// grouped by nor aggregated, or, of rows that are made distinct, an order by what is not selected.
 pub(in crate::query) fn check<E: Entity>(select: &Select) -> Result<(), Invalid> {
+    check_having::<E>(select)?;
     let is_grouped =
         !select.group.is_empty() || select.columns.aggregates() || !select.having.is_empty();
-    // All else depends on the key.
-    let has_key =
-        (E::TABLE.key_columns()).all(|column| select.group.contains(&Term::Column(column.name)));
-    if !is_grouped || (has_key && !select.group.is_empty()) {
-        return Ok(());
+    if is_grouped && !has_key::<E>(select) {
+        let grouping = Grouping(&select.group);
+        let sorted = select.order.iter().map(|order| &order.term);
+        let mut terms = std::iter::once(&select.columns).chain(sorted);
+        if !terms.all(|term| grouping.has(term)) {
+            return Err(ungrouped::<E>());
+        }
     }
-    let grouping = Grouping(&select.group);
-    let sorted = select.order.iter().map(|order| &order.term);
-    let terms = std::iter::once(&select.columns).chain(sorted);
-    if terms.into_iter().all(|term| grouping.has(term))
-        && select.having.iter().all(|having| grouping.tests(having))
+    if select.distinct
+        && !select
+            .order
+            .iter()
+            .all(|order| selects(&select.columns, &order.term))
     {
+        return Err(Invalid::Model {
+            table: E::TABLE.name,
+            message: "distinct rows are sorted by something that is not selected: it would be that of any one of the rows \
+                      that are equal; select it too, or sort by what is selected"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// The same of what groups must fulfil, where no more is asked than how many there are.
+pub(in crate::query) fn check_having<E: Entity>(select: &Select) -> Result<(), Invalid> {
+    let grouping = Grouping(&select.group);
+    if has_key::<E>(select) || select.having.iter().all(|having| grouping.tests(having)) {
         return Ok(());
     }
-    Err(Invalid::Model {
+    Err(ungrouped::<E>())
+}
+
+/// Whether an expression over many rows that are one group is the same whichever of them is looked at.
+pub(in crate::query) fn is_of_all(term: &Term) -> bool {
+    Grouping(&[]).has(term)
+}
+
+/// All else depends on the key.
+fn has_key<E: Entity>(select: &Select) -> bool {
+    !select.group.is_empty()
+        && (E::TABLE.key_columns()).all(|column| select.group.contains(&Term::Column(column.name)))
+}
+
+fn ungrouped<E: Entity>() -> Invalid {
+    Invalid::Model {
         table: E::TABLE.name,
         message: "a column is neither grouped by nor aggregated: it would be that of any one row of the group; add it to \
                   `group_by`, or take `min()` or `max()` of it"
             .to_owned(),
-    })
+    }
+}
+
+/// Whether a term is among what is selected.
+fn selects(columns: &Term, term: &Term) -> bool {
+    match columns {
+        _ if columns == term => true,
+        Term::All(list) => {
+            matches!(term, Term::Column(name) if list.names().contains(name))
+        }
+        Term::Several(terms) => terms.iter().any(|selected| selects(selected, term)),
+        Term::At { hops, term: there } => {
+            matches!(term, Term::At { hops: way, term } if way == hops && selects(there, term))
+        }
+        _ => false,
+    }
 }
 
 /// What is the same in all rows of a group.
@@ -60,11 +107,17 @@ impl Grouping<'_> {
             Term::Related { hops, .. } | Term::At { hops, .. } => hops
                 .first()
                 .is_some_and(|hop| hop.on.iter().all(|(from, _)| self.has(&Term::Column(from)))),
-            // Raw SQL is the application's to answer for; windows are computed of the groups.
+            // Computed of the groups.
+            Term::Window(window) => {
+                self.has(&window.function)
+                    && window.partition.iter().all(|term| self.has(term))
+                    && window.order.iter().all(|order| self.has(&order.term))
+            }
+            // Raw SQL is the application's to answer for.
             Term::Value(_)
             | Term::Number(_)
+            | Term::Values(_)
             | Term::Aggregate(_)
-            | Term::Window(_)
             | Term::Select(_)
             | Term::Fragment(_) => true,
         }

@@ -108,6 +108,18 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
 }
 
 impl<E: Entity, S: Selection<E>> Paged<E, S> {
+    /// The same page of what another selection is made to.
+    pub(crate) fn try_select<N: Selection<E>>(
+        self,
+        make: impl FnOnce(S) -> Result<N>,
+    ) -> Result<Paged<E, N>> {
+        Ok(Paged {
+            query: self.query.try_select(make)?,
+            cursor: self.cursor,
+            size: self.size,
+        })
+    }
+
     /// Reads the page.
     ///
     /// # Errors
@@ -158,9 +170,23 @@ impl<E: Entity, S: Selection<E>> Paged<E, S> {
             } else {
                 (has_more, had_cursor)
             };
+            // Where all rows are gone meanwhile the way back is the one that led here.
+            let back = (cursor.filter(|_| rows.is_empty())).map(|cursor| Cursor {
+                backwards: !cursor.backwards,
+                ..cursor
+            });
+            let (back_next, back_previous) = if backwards {
+                (back, None)
+            } else {
+                (None, back)
+            };
             Ok(Page {
-                next: has_next.then(|| at(rows.last(), false)).flatten(),
-                previous: has_previous.then(|| at(rows.first(), true)).flatten(),
+                next: has_next
+                    .then(|| at(rows.last(), false))
+                    .flatten()
+                    .or(back_next),
+                previous: (has_previous.then(|| at(rows.first(), true)).flatten())
+                    .or(back_previous),
                 items: rows.into_iter().map(|(item, _)| item).collect(),
             })
         })
@@ -191,13 +217,12 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
                 "pages are of rows, and sorted by what is known of each row alone: neither aggregates nor windows are taken",
             ));
         }
+        // In the direction of the last part an index that ends with the key serves all.
+        let direction = (self.order.last()).map_or(Direction::Ascending, |last| last.direction);
         for key in E::TABLE.key_columns() {
             let term = Term::Column(key.name);
             if !self.order.iter().any(|order| order.term == term) {
-                self.order.push(OrderTerm {
-                    term,
-                    direction: Direction::Ascending,
-                });
+                self.order.push(OrderTerm { term, direction });
             }
         }
         let fingerprint = fingerprint::<E>(&self.order);
@@ -213,7 +238,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
                     order.direction = order.direction.reversed();
                 }
             }
-            let after = after(&self.order, &cursor.values);
+            let after = after::<E>(&self.order, &cursor.values);
             if let Ok(conditions) = &mut self.conditions {
                 conditions.push(after);
             }
@@ -223,13 +248,13 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
 }
 
 /// That a row comes after one with these values.
-fn after(order: &[OrderTerm], values: &[Value]) -> Predicate {
+fn after<E: Entity>(order: &[OrderTerm], values: &[Value]) -> Predicate {
     let mut any = Vec::new();
     for (position, (term, value)) in order.iter().zip(values).enumerate() {
         let mut all: Vec<_> = (order.iter().zip(values).take(position))
             .map(|(term, value)| same(term, value))
             .collect();
-        let Some(beyond) = beyond(term, value) else {
+        let Some(beyond) = beyond(term, value, is_required::<E>(term)) else {
             continue;
         };
         all.push(beyond);
@@ -238,7 +263,7 @@ fn after(order: &[OrderTerm], values: &[Value]) -> Predicate {
     let after = Predicate::Any(any);
     // By the first part alone an index knows where to begin.
     match (order.first(), values.first()) {
-        (Some(first), Some(value)) => match not_before(first, value) {
+        (Some(first), Some(value)) => match not_before(first, value, is_required::<E>(first)) {
             Some(bound) => bound.and(after),
             None => after,
         },
@@ -254,25 +279,37 @@ fn same(order: &OrderTerm, value: &Value) -> Predicate {
 }
 
 /// NULL is less than everything.
-fn beyond(order: &OrderTerm, value: &Value) -> Option<Predicate> {
+fn beyond(order: &OrderTerm, value: &Value, is_required: bool) -> Option<Predicate> {
     match (order.direction, value) {
         (Direction::Ascending, Value::Null) => Some(is_null(order, true)),
         (Direction::Ascending, value) => Some(compare(order, Comparison::Greater, value)),
         (Direction::Descending, Value::Null) => None,
+        (Direction::Descending, value) if is_required => {
+            Some(compare(order, Comparison::Less, value))
+        }
         (Direction::Descending, value) => {
             Some(compare(order, Comparison::Less, value).or(is_null(order, false)))
         }
     }
 }
 
-fn not_before(order: &OrderTerm, value: &Value) -> Option<Predicate> {
+fn not_before(order: &OrderTerm, value: &Value, is_required: bool) -> Option<Predicate> {
     match (order.direction, value) {
         (Direction::Ascending, Value::Null) => None,
         (Direction::Ascending, value) => Some(compare(order, Comparison::GreaterOrEqual, value)),
         (Direction::Descending, Value::Null) => Some(is_null(order, false)),
+        (Direction::Descending, value) if is_required => {
+            Some(compare(order, Comparison::LessOrEqual, value))
+        }
         // NULLs come after it, and would be left out.
         (Direction::Descending, _) => None,
     }
+}
+
+/// Whether it is a column that is never NULL.
+fn is_required<E: Entity>(order: &OrderTerm) -> bool {
+    let mut columns = E::TABLE.columns.iter();
+    matches!(order.term, Term::Column(name) if columns.any(|column| column.name == name && !column.nullable))
 }
 
 fn compare(order: &OrderTerm, comparison: Comparison, value: &Value) -> Predicate {
@@ -326,7 +363,15 @@ const MOST_TERMS: usize = 64;
 impl<E: Entity, S: Selection<E>> Selection<E> for Keyed<S> {
     type Output = (S::Output, Vec<Value>);
     type Partial = (S::Partial, Vec<Value>);
+    type Prepared = Keyed<S::Prepared>;
     const FLAT: bool = S::FLAT;
+
+    fn prepare(self) -> Result<Self::Prepared, Invalid> {
+        Ok(Keyed {
+            selection: self.selection.prepare()?,
+            terms: self.terms,
+        })
+    }
 
     fn width() -> usize {
         S::width() + 1 + MOST_TERMS
@@ -362,6 +407,10 @@ impl<E: Entity, S: Selection<E>> Selection<E> for Keyed<S> {
         let values = (1..=count).map(|number| row.value(first + number).to_value());
         let values = values.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
         Ok((partial, values))
+    }
+
+    fn finish_one((partial, values): Self::Partial) -> Result<Self::Output> {
+        Ok((S::finish_one(partial)?, values))
     }
 
     fn finish(

@@ -7,6 +7,7 @@ use crate::{
     query::{
         Condition, Expr, Fetch, Nullable, OrderBy, Part, Projection, Query, Selection, Whole,
         condition::Invalid,
+        filters::{self, Lifted},
     },
     sql::{Comparison, Hop, Predicate, Term},
 };
@@ -298,14 +299,29 @@ pub trait Through: 'static {
     /// The join entity's table.
     #[doc(hidden)]
     const JOIN: Option<&'static TableDef>;
+
+    /// What the join entity's filters ask for on the way to `T`.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "so that nobody else implements it")]
+    fn conditions<T: Entity>(lifted: &Lifted) -> Result<Vec<Predicate>, Invalid>;
 }
 
+#[allow(private_interfaces, reason = "as in the trait")]
 impl Through for () {
     const JOIN: Option<&'static TableDef> = None;
+
+    fn conditions<T: Entity>(_lifted: &Lifted) -> Result<Vec<Predicate>, Invalid> {
+        Ok(Vec::new())
+    }
 }
 
+#[allow(private_interfaces, reason = "as in the trait")]
 impl<J: Entity> Through for J {
     const JOIN: Option<&'static TableDef> = Some(J::TABLE);
+
+    fn conditions<T: Entity>(lifted: &Lifted) -> Result<Vec<Predicate>, Invalid> {
+        filters::of::<J>(lifted, Some(T::TABLE))
+    }
 }
 
 /// What one row is read through a relation as: the value, or an `Option` of it if there may be no row.
@@ -556,6 +572,27 @@ fn reference(
 }
 
 impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
+    /// Of the columns that refer, in whichever table, the one that says which reference is meant; or one that may be
+    /// NULL, by which the reference can be taken away.
+    pub(crate) fn referring(self) -> Result<usize, Invalid> {
+        let steps = self.steps()?;
+        let [step] = &steps[..] else {
+            return Err(Invalid::Refused("a relation goes through another entity"));
+        };
+        let (by, table, columns) = match self.ends {
+            Ends::BelongsTo { by } => (by, step.from, &step.from_columns),
+            Ends::Has { by } | Ends::Through { by, .. } => (by, step.to, &step.to_columns),
+            Ends::On { .. } => {
+                return Err(Invalid::Refused(
+                    "a relation of any two columns has no reference: name the column",
+                ));
+            }
+        };
+        let mut by_preference = std::iter::once(&by).chain(columns);
+        let nullable = by_preference.find(|column| table.columns[**column].nullable);
+        Ok(*nullable.unwrap_or(&by))
+    }
+
     /// The steps: one, or two through a join entity.
     pub(crate) fn steps(self) -> Result<Vec<Step>, Invalid> {
         let (here, there) = (E::TABLE, R::Entity::TABLE);
@@ -679,9 +716,22 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         self.fetch().limit(rows)
     }
 
-    /// Reads also those that the entity's filter of this name leaves out.
+    /// Leaves out this many at the beginning, for each row.
+    pub fn offset(self, rows: u64) -> Fetch<E, R, J>
+    where
+        R: Narrowed,
+    {
+        self.fetch().offset(rows)
+    }
+
+    /// Reads also those that the filter of this name leaves out: one of the other entity, or of the join entity.
     pub fn without_filter(self, name: &'static str) -> Fetch<E, R, J> {
         self.fetch().without_filter(name)
+    }
+
+    /// Reads also those that any filter leaves out: of the other entity, and of the join entity.
+    pub fn without_filters(self) -> Fetch<E, R, J> {
+        self.fetch().without_filters()
     }
 
     /// Reads each with what another relation leads to from there: pairs, or tuples after several of these.

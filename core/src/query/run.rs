@@ -2,7 +2,7 @@
 
 use std::future::{self, Future};
 
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::{FutureExt as _, stream};
 
 use crate::{
     entity::{Column, ColumnDef, Entity},
@@ -12,7 +12,6 @@ use crate::{
         condition::Invalid,
         filters::{self, Lifted},
         grouping,
-        selection::NoReads,
         table_sql::TableSql,
     },
     sql::{
@@ -151,15 +150,12 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
-        let prepared = self
-            .into_rows()
-            .map_err(Error::from)
-            .map(|(select, _)| Read {
-                statement: select.into_count(),
-                cost: Cost::Any,
-                entity: None,
-                decode: decode_count,
-            });
+        let prepared = self.into_counted().map(|select| Read {
+            statement: select.into_count(),
+            cost: Cost::Any,
+            entity: None,
+            decode: decode_count,
+        });
         read(executor, prepared, |rows| Ok(rows.into_iter().sum()))
     }
 
@@ -176,15 +172,12 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<bool>> + Send {
-        let prepared = self
-            .into_rows()
-            .map_err(Error::from)
-            .map(|(select, _)| Read {
-                statement: select.into_exists(),
-                cost: Cost::Small,
-                entity: None,
-                decode: decode_count,
-            });
+        let prepared = self.into_counted().map(|select| Read {
+            statement: select.into_exists(),
+            cost: Cost::Small,
+            entity: None,
+            decode: decode_count,
+        });
         read(executor, prepared, |rows| Ok(rows.contains(&1)))
     }
 
@@ -296,12 +289,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// at once.
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, S::Output> {
         match self.into_read() {
-            Ok((read, selection)) => Box::pin(executor.stream(read).map(move |partial| {
-                let mut finished = selection.finish(vec![partial?], &mut NoReads)?;
-                finished.pop().ok_or_else(|| {
-                    Error::new(ErrorKind::Decode, "nothing came of a row that was read")
-                })
-            })),
+            Ok(read) => executor.stream(read),
             Err(error) => Box::pin(stream::once(future::ready(Err(error)))),
         }
     }
@@ -316,7 +304,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// What an executor takes, if one statement is enough.
-    pub(in crate::query) fn into_read(self) -> Result<(Read<S::Partial>, S)> {
+    pub(in crate::query) fn into_read(self) -> Result<Read<S::Output>> {
         if !S::FLAT {
             return Err(Error::new(
                 ErrorKind::Refused,
@@ -324,16 +312,13 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
             )
             .with_table(E::TABLE.name));
         }
-        let (select, selection) = self.into_select()?;
-        Ok((
-            Read {
-                cost: cost::<E>(&select),
-                statement: select.into_rows(),
-                entity: None,
-                decode: decode_partial::<E, S>,
-            },
-            selection,
-        ))
+        let (select, _) = self.into_select()?;
+        Ok(Read {
+            cost: cost::<E>(&select),
+            statement: select.into_rows(),
+            entity: None,
+            decode: decode_whole::<E, S>,
+        })
     }
 
     /// Runs the query, and makes something of its rows.
@@ -343,15 +328,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         finish: impl FnOnce(Vec<S::Output>) -> Result<R> + Send,
     ) -> impl Future<Output = Result<R>> + Send {
         if S::FLAT {
-            let (prepared, selection) = match self.into_read() {
-                Ok((read, selection)) => (Ok(read), Some(selection)),
-                Err(error) => (Err(error), None),
-            };
-            return read(executor, prepared, move |partials| match selection {
-                Some(selection) => finish(selection.finish(partials, &mut NoReads)?),
-                None => finish(Vec::new()),
-            })
-            .left_future();
+            return read(executor, self.into_read(), finish).left_future();
         }
         let together = match self.into_reads() {
             Ok(reads) => executor.read_together(reads).left_future(),
@@ -378,6 +355,14 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
             cost,
             work: Box::new(work),
         })
+    }
+
+    /// Only the rows that fulfil these conditions too.
+    pub(in crate::query) fn fulfilling(mut self, more: Vec<Predicate>) -> Self {
+        if let Ok(conditions) = &mut self.conditions {
+            conditions.extend(more);
+        }
+        self
     }
 
     /// Only the rows that have these values in columns.
@@ -424,7 +409,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         })
     }
 
-    fn at_most(mut self, rows: u64) -> Self {
+    pub(crate) fn at_most(mut self, rows: u64) -> Self {
         self.limit = Some(self.limit.map_or(rows, |limit| limit.min(rows)));
         self
     }
@@ -434,27 +419,34 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self.into_parts().map(|(select, _)| select)
     }
 
-    fn into_select(self) -> Result<(Select, S)> {
+    fn into_select(self) -> Result<(Select, S::Prepared)> {
         Ok(self.into_parts()?)
     }
 
-    pub(in crate::query) fn into_parts(self) -> Result<(Select, S), Invalid> {
+    pub(in crate::query) fn into_parts(self) -> Result<(Select, S::Prepared), Invalid> {
         let (select, selection) = self.into_rows()?;
         grouping::check::<E>(&select)?;
         Ok((select, selection))
     }
 
-    /// The same where no more is asked than which rows, or groups, there are.
-    fn into_rows(self) -> Result<(Select, S), Invalid> {
+    /// The same where no more is asked than how many rows, or groups, there are.
+    fn into_counted(self) -> Result<Select> {
+        let (select, _) = self.into_rows()?;
+        grouping::check_having::<E>(&select)?;
+        Ok(select)
+    }
+
+    fn into_rows(self) -> Result<(Select, S::Prepared), Invalid> {
+        let selection = self.selection.prepare()?;
         let mut terms = Vec::new();
-        self.selection.terms(&mut terms)?;
+        selection.terms(&mut terms)?;
         let columns = match terms.len() {
             1 => terms.remove(0),
             _ => Term::Several(terms),
         };
         let mut conditions = self.conditions?;
         if !E::TABLE.filters.is_empty() || self.lifted != Lifted::None {
-            conditions.extend(filters::of::<E>(&self.lifted)?);
+            conditions.extend(filters::of::<E>(&self.lifted, None)?);
         }
         let select = Select {
             columns,
@@ -468,7 +460,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
             limit: self.limit,
             offset: self.offset,
         };
-        Ok((select, self.selection))
+        Ok((select, selection))
     }
 }
 
@@ -486,10 +478,11 @@ pub(in crate::query) fn cost_of<E: Entity>(conditions: &[Predicate], limit: Opti
     }
 }
 
-pub(in crate::query) fn decode_partial<E: Entity, S: Selection<E>>(
+/// What comes of a row, as a [`Read`] takes it.
+pub(in crate::query) fn decode_whole<E: Entity, S: Selection<E>>(
     row: &dyn Row,
-) -> Result<S::Partial> {
-    S::decode(row, 0)
+) -> Result<S::Output> {
+    S::finish_one(S::decode(row, 0)?)
 }
 
 /// Runs a read that may not have come about, and makes something of its rows.

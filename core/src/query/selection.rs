@@ -1,5 +1,7 @@
 //! What a query reads of each row, and what comes of it.
 
+use std::marker::PhantomData;
+
 use crate::{
     entity::{self, Column, Entity},
     error::{Error, ErrorKind, Result},
@@ -42,9 +44,17 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     /// The same before the rows that belong to it were read.
     #[doc(hidden)]
     type Partial: Send + 'static;
+    /// The same with all in its place that is looked up where the query is run.
+    #[doc(hidden)]
+    type Prepared: Selection<E, Output = Self::Output, Partial = Self::Partial>;
     /// Whether one statement reads it all.
     #[doc(hidden)]
     const FLAT: bool;
+
+    /// Looks it up.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "so that nobody else implements it")]
+    fn prepare(self) -> Result<Self::Prepared, Invalid>;
 
     /// How many columns of a result it is.
     #[doc(hidden)]
@@ -65,6 +75,10 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     /// Reads it from a row, in which it begins at `at`.
     #[doc(hidden)]
     fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial>;
+
+    /// Makes what comes of a row, where one statement reads it all: as each row is read, and not of all in the end.
+    #[doc(hidden)]
+    fn finish_one(partial: Self::Partial) -> Result<Self::Output>;
 
     /// Reads what belongs to the rows.
     #[doc(hidden)]
@@ -103,7 +117,12 @@ pub struct Whole;
 impl<E: Entity> Selection<E> for Whole {
     type Output = E;
     type Partial = E;
+    type Prepared = Self;
     const FLAT: bool = true;
+
+    fn prepare(self) -> Result<Self, Invalid> {
+        Ok(self)
+    }
 
     fn width() -> usize {
         E::TABLE.columns.len()
@@ -121,6 +140,10 @@ impl<E: Entity> Selection<E> for Whole {
         entity::decode(&From { row, at })
     }
 
+    fn finish_one(entity: E) -> Result<E> {
+        Ok(entity)
+    }
+
     fn finish(&self, entities: Vec<E>, _reads: &mut dyn Reads) -> Result<Vec<E>> {
         Ok(entities)
     }
@@ -130,7 +153,12 @@ impl<E: Entity> Selection<E> for Whole {
 impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column<E, T, P> {
     type Output = T;
     type Partial = T;
+    type Prepared = Self;
     const FLAT: bool = true;
+
+    fn prepare(self) -> Result<Self, Invalid> {
+        Ok(self)
+    }
 
     fn width() -> usize {
         1
@@ -157,6 +185,10 @@ impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column
         })
     }
 
+    fn finish_one(value: T) -> Result<T> {
+        Ok(value)
+    }
+
     fn finish(&self, values: Vec<T>, _reads: &mut dyn Reads) -> Result<Vec<T>> {
         Ok(values)
     }
@@ -169,7 +201,12 @@ macro_rules! tuple {
         impl<E: Entity, $($name: Selection<E>),*> Selection<E> for ($($name,)*) {
             type Output = ($($name::Output,)*);
             type Partial = ($($name::Partial,)*);
+            type Prepared = ($($name::Prepared,)*);
             const FLAT: bool = $($name::FLAT)&&*;
+
+            fn prepare(self) -> Result<Self::Prepared, Invalid> {
+                Ok(($(self.$index.prepare()?,)*))
+            }
 
             fn width() -> usize {
                 0 $(+ $name::width())*
@@ -191,6 +228,10 @@ macro_rules! tuple {
                 )*
                 let _ = at;
                 Ok(($($name,)*))
+            }
+
+            fn finish_one(partial: Self::Partial) -> Result<Self::Output> {
+                Ok(($($name::finish_one(partial.$index)?,)*))
             }
 
             fn finish(
@@ -236,23 +277,6 @@ impl Row for From<'_> {
 
     fn value(&self, index: usize) -> ValueRef<'_> {
         self.row.value(self.at + index)
-    }
-}
-
-/// Where no more is to be read.
-pub(in crate::query) struct NoReads;
-
-impl Reads for NoReads {
-    fn rows(
-        &mut self,
-        statement: &crate::sql::Statement,
-        _each: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()> {
-        Err(Error::new(
-            ErrorKind::Refused,
-            "one statement reads it all, and another was asked for",
-        )
-        .with_statement(statement.text.to_string()))
     }
 }
 
@@ -376,12 +400,6 @@ pub trait Projection: Sized + Send + 'static {
     fn selection() -> impl Selection<Self::Entity, Output = Self>;
 }
 
-/// A selection of which something is made.
-struct Made<S, O, P> {
-    selection: S,
-    make: fn(O) -> P,
-}
-
 /// The selection of a [`Projection`].
 ///
 /// ```
@@ -389,15 +407,13 @@ struct Made<S, O, P> {
 /// use anabranch::query::projected;
 ///
 /// # #[derive(Debug, Entity)]
-/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> anabranch::error::Result<()> {
 /// # let db = Database::temporary().await?;
 /// # db.create_tables::<Item>().await?;
 /// # let mut ctx = db.context();
-/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
-/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
-/// # }
+/// # ctx.add(Item { id: 0, name: "tea".into(), price: 3 });
 /// # ctx.save_changes().await?;
 /// #[derive(Debug, Projection)]
 /// #[projection(entity = Item)]
@@ -405,7 +421,7 @@ struct Made<S, O, P> {
 ///     name: String,
 /// }
 ///
-/// let views = Item::query().select((projected::<View>(), Item::PRICE)).order_by(Item::ID.asc()).all(&db).await?;
+/// let views = Item::query().select((projected::<View>(), Item::PRICE)).all(&db).await?;
 /// assert_eq!((&views[0].0.name[..], views[0].1), ("tea", 3));
 /// # Ok(()) }
 /// ```
@@ -413,31 +429,53 @@ pub fn projected<P: Projection>() -> impl Selection<P::Entity, Output = P> {
     P::selection()
 }
 
-/// What a function makes of another selection: how a derived [`Projection`] is read.
+/// What is made of the values that a selection reads: the derive of a [`Projection`] writes one.
 #[doc(hidden)]
-pub fn made<E: Entity, S: Selection<E>, P: Send + 'static>(
-    selection: S,
-    make: fn(S::Output) -> P,
-) -> impl Selection<E, Output = P> {
-    Made { selection, make }
+pub trait Make<V>: Send + Sync + 'static {
+    type Made: Send + 'static;
+
+    fn make(values: V) -> Self::Made;
 }
 
-impl<S: Clone, O, P> Clone for Made<S, O, P> {
+/// A selection of which something is made.
+struct Made<S, M> {
+    selection: S,
+    make: PhantomData<fn() -> M>,
+}
+
+/// What is made of another selection.
+#[doc(hidden)]
+pub fn made<E: Entity, S: Selection<E>, M: Make<S::Output>>(
+    selection: S,
+) -> impl Selection<E, Output = M::Made> {
+    Made {
+        selection,
+        make: PhantomData::<fn() -> M>,
+    }
+}
+
+impl<S: Clone, M> Clone for Made<S, M> {
     fn clone(&self) -> Self {
         Self {
             selection: self.selection.clone(),
-            make: self.make,
+            make: PhantomData,
         }
     }
 }
 
 #[allow(private_interfaces, reason = "as in the trait")]
-impl<E: Entity, S: Selection<E, Output = O>, O: 'static, P: Send + 'static> Selection<E>
-    for Made<S, O, P>
-{
-    type Output = P;
+impl<E: Entity, S: Selection<E>, M: Make<S::Output>> Selection<E> for Made<S, M> {
+    type Output = M::Made;
     type Partial = S::Partial;
+    type Prepared = Made<S::Prepared, M>;
     const FLAT: bool = S::FLAT;
+
+    fn prepare(self) -> Result<Self::Prepared, Invalid> {
+        Ok(Made {
+            selection: self.selection.prepare()?,
+            make: PhantomData,
+        })
+    }
 
     fn width() -> usize {
         S::width()
@@ -447,16 +485,16 @@ impl<E: Entity, S: Selection<E, Output = O>, O: 'static, P: Send + 'static> Sele
         self.selection.terms(terms)
     }
 
-    fn shape(&self) -> Shape {
-        self.selection.shape()
-    }
-
     fn decode(row: &dyn Row, at: usize) -> Result<S::Partial> {
         S::decode(row, at)
     }
 
-    fn finish(&self, partials: Vec<S::Partial>, reads: &mut dyn Reads) -> Result<Vec<P>> {
+    fn finish_one(partial: S::Partial) -> Result<M::Made> {
+        S::finish_one(partial).map(M::make)
+    }
+
+    fn finish(&self, partials: Vec<S::Partial>, reads: &mut dyn Reads) -> Result<Vec<M::Made>> {
         let read = self.selection.finish(partials, reads)?;
-        Ok(read.into_iter().map(self.make).collect())
+        Ok(read.into_iter().map(M::make).collect())
     }
 }

@@ -63,9 +63,9 @@ fn a_whole_query_has_its_parameters_in_order() {
         .limit(20)
         .offset(40);
     let statement = query.sql().unwrap();
-    expect![[r#"SELECT "id", "name", "no""te", "rating", "weight", "tag" FROM "order" WHERE ("name" = ?1 AND "rating" >= ?2) AND ("no""te" IS NULL OR "no""te" LIKE ?3 ESCAPE '\') ORDER BY "rating" DESC, "name" ASC, "id" ASC LIMIT 10 OFFSET ?4"#]]
+    expect![[r#"SELECT "id", "name", "no""te", "rating", "weight", "tag" FROM "order" WHERE ("name" = ?1 AND "rating" >= ?2) AND ("no""te" IS NULL OR "no""te" LIKE ?3 ESCAPE '\') ORDER BY "rating" DESC, "name" ASC, "id" ASC LIMIT 20 OFFSET ?4"#]]
     .assert_eq(&statement.to_string());
-    expect![[r#"[Text("tea"), Integer(3), Text("%50\\%%"), Integer(20), Integer(40)]"#]]
+    expect![[r#"[Text("tea"), Integer(3), Text("%50\\%%"), Integer(40)]"#]]
         .assert_eq(&format!("{:?}", statement.args));
     assert_eq!(format!("{query:?}"), format!("Query({statement})"));
 }
@@ -406,8 +406,8 @@ async fn a_window_without_a_limit_is_valid() {
         SELECT count(*) FROM (SELECT 1 FROM "order" LIMIT -1 OFFSET ?1)
         SELECT EXISTS (SELECT 1 FROM "order" LIMIT -1 OFFSET ?1)
         SELECT EXISTS (SELECT 1 FROM "order" LIMIT -1 OFFSET ?1)
-        SELECT count(*) FROM (SELECT 1 FROM "order" LIMIT 7 OFFSET ?1)
-        SELECT count(*) FROM (SELECT 1 FROM "order" LIMIT 7)"#]].assert_eq(&texts.join("\n"));
+        SELECT count(*) FROM (SELECT 1 FROM "order" LIMIT 9223372036854775807 OFFSET ?1)
+        SELECT count(*) FROM (SELECT 1 FROM "order" LIMIT 3)"#]].assert_eq(&texts.join("\n"));
 }
 
 #[tokio::test]
@@ -555,7 +555,7 @@ async fn values_that_no_column_could_hold_are_errors() {
 
 #[test]
 fn reads_of_few_small_rows_are_small() {
-    let item = |query: Query<Item>| query.into_read().unwrap().0.cost;
+    let item = |query: Query<Item>| query.into_read().unwrap().cost;
     assert_eq!(item(Query::new()), Cost::Any);
     assert_eq!(item(Query::new().limit(100)), Cost::Small);
     assert_eq!(item(Query::new().limit(101)), Cost::Any);
@@ -568,7 +568,7 @@ fn reads_of_few_small_rows_are_small() {
         item(Query::new().filter(Item::NAME.eq("a").or(Item::ID.eq(1)))),
         Cost::Any
     );
-    let photo = |query: Query<Photo>| query.into_read().unwrap().0.cost;
+    let photo = |query: Query<Photo>| query.into_read().unwrap().cost;
     assert_eq!(photo(Query::new().limit(1)), Cost::Any);
     assert_eq!(photo(Query::new().filter(Photo::ID.eq("a"))), Cost::Any);
     assert_eq!(

@@ -6,14 +6,20 @@ use chrono::Utc;
 use futures_util::{FutureExt as _, future};
 
 use crate::{
-    entity::{self, Column, Entity, IndexedBy, TableDef},
+    entity::{self, Column, ColumnDef, Entity, IndexedBy, TableDef},
     error::{Error, ErrorKind, Result},
-    query::{Operand, case::checked, change::Values, condition::Invalid, table_sql::TableSql},
-    sql::{
-        Arg, Batch, Comparison, NewKey, Piece, Predicate, Select, Term, Update, Write,
-        WriteExecutor, Written, dml,
+    query::{
+        Operand,
+        case::checked,
+        change::{self, Values},
+        condition::Invalid,
+        table_sql::TableSql,
     },
-    value::{ColumnType as _, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value},
+    sql::{
+        Arg, Batch, Comparison, Insert, NewKey, Piece, Predicate, Select, Term, Write,
+        WriteExecutor, Written,
+    },
+    value::{ColumnType as _, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value, ValueRef},
 };
 
 /// An entity to be inserted, unless there is one under a unique key; made by [`upsert`].
@@ -152,8 +158,25 @@ impl<E: Entity> Upsert<E> {
     }
 
     /// Of a row that is there this column becomes the value, or what an expression gives of that row, and no other column
-    /// changes but those that are named:
-    /// `upsert(Word::new("tea")).on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1)`.
+    /// changes but those that are named.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::upsert;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String, count: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Word>().await?;
+    /// let seen = || Word { id: 0, text: "tea".into(), count: 1 };
+    /// for _ in 0..3 {
+    ///     upsert(seen()).on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1).execute(&db).await?;
+    /// }
+    /// assert_eq!(Word::query().one(&db).await?.count, 3);
+    /// # Ok(()) }
+    /// ```
     pub fn set<T>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
         let node = checked(value.node());
         let term = node.shape.check().and(node.term);
@@ -165,6 +188,7 @@ impl<E: Entity> Upsert<E> {
     /// Leaves a row that is there as it is.
     pub fn keep(mut self) -> Self {
         self.update = Some(Vec::new());
+        self.set.clear();
         self
     }
 
@@ -184,17 +208,16 @@ impl<E: Entity> Upsert<E> {
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Upserted<E>>> + Send {
         match self.into_write() {
-            Ok((write, updates)) => executor
+            Ok(write) => executor
                 .write(write)
-                .map(move |written| upserted(&written?, updates))
+                .map(|written| upserted(&written?))
                 .left_future(),
             Err(error) => future::ready(Err(error)).right_future(),
         }
     }
 
-    /// Three statements: change what is there and differs (if anything may be changed), insert unless it is there, and
-    /// read what is there then.
-    fn into_write(mut self) -> Result<(Write, bool)> {
+    /// Two statements: read what is there, and insert or change it.
+    fn into_write(mut self) -> Result<Write> {
         let table = E::TABLE;
         let on = self.unique_key()?;
         let updated = self.updated_columns(on.columns)?;
@@ -206,100 +229,83 @@ impl<E: Entity> Upsert<E> {
             self.entity.set_key(key);
         }
         let values = self.values()?;
-        let found = on.found(table, &values)?;
         let all = Term::All(TableSql::of(table).columns.clone());
-        let mut write = Write::from_batch(Batch::default());
-        let table_and_cost = (table.name, TableSql::of(table).row_cost);
-        let updates = !updated.is_empty() || !self.set.is_empty();
-        if updates {
-            let update = self.update_of(&updated, &values, found.clone(), all.clone())?;
-            let statement = update.into_statement();
-            write.push(
-                table_and_cost,
-                statement.text,
-                arguments(statement.args),
-                true,
-            );
-        }
+        let read = Select {
+            conditions: on.found(table, &values)?,
+            ..Select::of(table.name, all.clone())
+        };
         let writer_key = table.writer_key().filter(|_| is_new_key);
-        write.batch.keys.extend(writer_key.map(|column| NewKey {
-            table: table.name,
-            column: table.columns[column].name,
-            above: 0,
-        }));
-        let name = |column: &usize| table.columns[*column].name;
+        let mut write = Write::from_batch(Batch {
+            keys: (writer_key.into_iter())
+                .map(|column| NewKey {
+                    table: table.name,
+                    column: table.columns[column].name,
+                    above: 0,
+                })
+                .collect(),
+            ..Batch::default()
+        });
+        let table_and_cost = (table.name, TableSql::of(table).row_cost);
+        let read = read.into_rows();
+        write.push(table_and_cost, read.text, arguments(read.args), true);
         let written: Vec<usize> = table.written_columns().collect();
-        let names: Vec<_> = written.iter().map(name).collect();
-        let unique: Vec<_> = on.columns.iter().map(name).collect();
-        let returning = TableSql::of(table).columns.as_sql();
-        let insert = dml::insert_unless(table.name, &names, (&unique, on.filter), returning);
-        let args = written.iter().map(|column| {
+        let insert = self.insert(&on, &updated, &written, &values, all)?;
+        let insert = insert.into_statement();
+        let given = written.iter().map(|column| {
             if writer_key == Some(*column) {
                 Arg::Key(0)
             } else {
                 Arg::Value(values[*column].clone())
             }
         });
-        write.push(table_and_cost, insert, args.collect(), true);
-        let read = Select {
-            conditions: found,
-            ..Select::of(table.name, all)
-        };
-        let statement = read.into_rows();
+        let rest = insert.args.into_iter().skip(written.len()).map(Arg::Value);
         write.push(
             table_and_cost,
-            statement.text,
-            arguments(statement.args),
+            insert.text,
+            given.chain(rest).collect(),
             true,
         );
-        Ok((write, updates))
+        Ok(write)
     }
 
-    /// Changes the row that is there, if it differs.
-    fn update_of(
+    /// Inserts the row, or changes the one that is there if it differs.
+    fn insert(
         &self,
+        on: &UniqueKey,
         updated: &[usize],
+        written: &[usize],
         values: &[Value],
-        found: Vec<Predicate>,
         returning: Term,
-    ) -> Result<Update> {
+    ) -> Result<Insert> {
         let table = E::TABLE;
-        let name = |column: usize| table.columns[column].name;
+        let name = |column: &usize| table.columns[*column].name;
         let mut set = Vec::new();
         let mut differs = Vec::new();
-        let given =
-            (updated.iter()).map(|column| (*column, Ok(Term::Value(values[*column].clone()))));
+        let given = updated
+            .iter()
+            .map(|column| (*column, Ok(Term::Value(values[*column].clone()))));
         for (column, term) in given.chain(self.set.iter().cloned()) {
             let term = term?;
             differs.push(Predicate::Compare {
-                term: Term::Column(name(column)),
+                term: exact(&table.columns[column]),
                 comparison: Comparison::Distinct,
                 with: term.clone(),
             });
             set.push((column, term));
         }
-        if let Some(version) = table.version {
-            let next = Term::Infix {
-                left: Box::new(Term::Column(name(version))),
-                operator: " + ",
-                right: Box::new(Term::Number(1)),
-            };
-            set.push((version, next));
+        if !set.is_empty() {
+            set.extend(change::kept::<E>(&set)?);
         }
-        if let Some(column) = table.updated_at
-            && !set.iter().any(|(other, _)| *other == column)
-        {
-            set.push((column, Term::Value(now::<E>(column)?)));
-        }
-        let mut conditions = found;
-        conditions.push(Predicate::Any(differs));
-        Ok(Update {
+        Ok(Insert {
             table: table.name,
+            columns: written.iter().map(name).collect(),
+            unique: on.columns.iter().map(name).collect(),
+            filter: on.filter,
             set: (set.into_iter())
-                .map(|(column, term)| (name(column), term))
+                .map(|(column, term)| (table.columns[column].name, term))
                 .collect(),
-            conditions,
-            returning: Some(returning),
+            conditions: vec![Predicate::Any(differs)],
+            returning,
         })
     }
 
@@ -313,23 +319,31 @@ impl<E: Entity> Upsert<E> {
         let is_same = |key: &[usize]| {
             key.len() == asked.len() && key.iter().all(|column| asked.contains(column))
         };
-        if let Some(columns) = table.unique_keys().find(|key| is_same(key)) {
+        // What the database computes is known only once the row is written.
+        let is_computed = |column: &usize| table.columns[*column].generated.is_some();
+        if let Some(columns) = table.unique_keys().find(|key| is_same(key))
+            && !columns.iter().any(is_computed)
+        {
             return Ok(UniqueKey {
                 columns,
                 filter: None,
             });
         }
         let partial = table.indexes.iter().find_map(|index| match index.on {
-            IndexedBy::Columns(columns) if index.unique && is_same(columns) => Some(UniqueKey {
-                columns,
-                filter: index.filter,
-            }),
+            IndexedBy::Columns(columns)
+                if index.unique && is_same(columns) && !columns.iter().any(is_computed) =>
+            {
+                Some(UniqueKey {
+                    columns,
+                    filter: index.filter,
+                })
+            }
             _ => None,
         });
         partial.ok_or_else(|| {
             Error::new(
                 ErrorKind::Model,
-                "the columns of an upsert are no unique key: name a column that is `unique`, all columns of a unique index, or the primary key",
+                "the columns of an upsert are no unique key that the application sets: name a column that is `unique`, all columns of a unique index, or the primary key",
             )
             .with_table(table.name)
         })
@@ -354,11 +368,12 @@ impl<E: Entity> Upsert<E> {
                 .collect()),
             Some(asked) => {
                 let set = self.set.iter().map(|(column, _)| column);
-                match asked.iter().chain(set).find(|column| is_kept(**column)) {
+                let is_refused = |column: &&usize| is_kept(**column) || on.contains(*column);
+                match asked.iter().chain(set).find(is_refused) {
                     None => Ok(asked.clone()),
                     Some(kept) => Err(Error::new(
                         ErrorKind::Model,
-                        "an upsert cannot set this column: it is part of the key, or kept by the library or the database",
+                        "an upsert cannot set this column: it is part of a key, or kept by the library or the database",
                     )
                     .with_table(table.name)
                     .with_column(table.columns[*kept].name)),
@@ -412,26 +427,43 @@ fn now<E: Entity>(column: usize) -> Result<Value> {
         .map_err(|error| Error::value(table.name, table.columns[column].name, &error))
 }
 
-fn upserted<E: Entity>(written: &Written, updates: bool) -> Result<Upserted<E>> {
-    let insert = usize::from(updates);
-    // One that is outside of a partial unique index is not found by it.
-    let found = written.rows(insert + 1).next();
-    let row = found
-        .or_else(|| written.rows(insert).next())
-        .ok_or_else(|| {
+/// The text of a column as it is: its collation may take others to be equal.
+fn exact(column: &ColumnDef) -> Term {
+    let term = Term::Column(column.name);
+    if column.collate.is_none() {
+        return term;
+    }
+    Term::Fragment(vec![
+        Piece::Term(term),
+        Piece::Sql(" COLLATE BINARY".into()),
+    ])
+}
+
+fn upserted<E: Entity>(written: &Written) -> Result<Upserted<E>> {
+    let table = E::TABLE;
+    let decoded = |row: Option<&[Value]>| -> Result<Option<E>> {
+        row.map(|row| entity::decode(&Values(row))).transpose()
+    };
+    let found = decoded(written.rows(0).next())?;
+    let Some(mut row) = decoded(written.rows(1).next())? else {
+        return found.map(Upserted::Existing).ok_or_else(|| {
             Error::new(
                 ErrorKind::Constraint,
                 "the row was not inserted: a trigger (RAISE(IGNORE)) passed over it",
             )
-            .with_table(E::TABLE.name)
-        })?;
-    let row = entity::decode(&Values(row))?;
-    Ok(if written.rows(insert).next().is_some() {
-        Upserted::Inserted(row)
-    } else if updates && written.rows(0).next().is_some() {
+            .with_table(table.name)
+        });
+    };
+    // Stamped at the end of the transaction, after the row was told.
+    if let (Some(column), Some(number)) = (table.commit_seq, written.receipt.commit_seq) {
+        (row.assign(column, ValueRef::Integer(number)))
+            .map_err(|error| Error::value(table.name, table.columns[column].name, &error))?;
+    }
+    let is_same = found.is_some_and(|found| found.key() == row.key());
+    Ok(if is_same {
         Upserted::Updated(row)
     } else {
-        Upserted::Existing(row)
+        Upserted::Inserted(row)
     })
 }
 

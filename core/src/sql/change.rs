@@ -1,6 +1,9 @@
-//! An UPDATE or a DELETE of any number of rows, as a tree.
+//! An UPDATE or a DELETE of any number of rows, and an INSERT that may be an UPDATE, as trees.
 
-use crate::sql::{Identifier, Predicate, Statement, Term, render::Renderer};
+use crate::{
+    sql::{Identifier, Predicate, Statement, Term, render::Renderer},
+    value::Value,
+};
 
 /// Sets columns of the rows that fulfil conditions.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +29,63 @@ pub(crate) struct Delete {
     pub returning: Option<Term>,
 }
 
+/// Inserts a row unless one is there under a unique key, and changes that one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Insert {
+    /// The table.
+    pub table: &'static str,
+    /// The columns that are written.
+    pub columns: Vec<&'static str>,
+    /// Those of the unique key.
+    pub unique: Vec<&'static str>,
+    /// The rows for which it is one, as SQL.
+    pub filter: Option<&'static str>,
+    /// What the columns of a row that is there become; nothing leaves it as it is.
+    pub set: Vec<(&'static str, Term)>,
+    /// What a row that is there must fulfil to be changed: all of these.
+    pub conditions: Vec<Predicate>,
+    /// What is told of the row that was inserted or changed.
+    pub returning: Term,
+}
+
+impl Insert {
+    /// The statement. Its first arguments are the values to insert, one for each column, which are NULL here.
+    #[must_use]
+    pub(crate) fn into_statement(self) -> Statement {
+        let looks_elsewhere = self.conditions.iter().any(Predicate::looks_elsewhere)
+            || self.set.iter().any(|(_, term)| term.looks_elsewhere());
+        let mut renderer = Renderer::default();
+        renderer.push("INSERT INTO ");
+        renderer.changed_table(self.table, looks_elsewhere);
+        let names = |renderer: &mut Renderer, columns: Vec<&'static str>| {
+            renderer.push(" (");
+            renderer.separated(columns, |renderer, column| {
+                renderer.display(Identifier(column));
+            });
+            renderer.push(")");
+        };
+        let count = self.columns.len();
+        names(&mut renderer, self.columns);
+        renderer.push(" VALUES (");
+        renderer.separated(0..count, |renderer, _| renderer.value(Value::Null));
+        renderer.push(") ON CONFLICT");
+        names(&mut renderer, self.unique);
+        if let Some(filter) = self.filter {
+            renderer.push(" WHERE (");
+            renderer.push(filter);
+            renderer.push(")");
+        }
+        if self.set.is_empty() {
+            renderer.push(" DO NOTHING");
+        } else {
+            renderer.push(" DO UPDATE SET ");
+            set(&mut renderer, self.set);
+            renderer.clause(" WHERE ", self.conditions);
+        }
+        returning(renderer, Some(self.returning))
+    }
+}
+
 impl Update {
     /// The statement.
     #[must_use]
@@ -36,12 +96,7 @@ impl Update {
         renderer.push("UPDATE ");
         renderer.changed_table(self.table, looks_elsewhere);
         renderer.push(" SET ");
-        renderer.separated(self.set, |renderer, (column, term)| {
-            // A column that is set is never qualified.
-            renderer.display(Identifier(column));
-            renderer.push(" = ");
-            renderer.term(term);
-        });
+        set(&mut renderer, self.set);
         renderer.clause(" WHERE ", self.conditions);
         returning(renderer, self.returning)
     }
@@ -58,6 +113,15 @@ impl Delete {
         renderer.clause(" WHERE ", self.conditions);
         returning(renderer, self.returning)
     }
+}
+
+fn set(renderer: &mut Renderer, set: Vec<(&'static str, Term)>) {
+    renderer.separated(set, |renderer, (column, term)| {
+        // A column that is set is never qualified.
+        renderer.display(Identifier(column));
+        renderer.push(" = ");
+        renderer.term(term);
+    });
 }
 
 fn returning(mut renderer: Renderer, columns: Option<Term>) -> Statement {

@@ -44,20 +44,6 @@ pub(crate) fn update(
     })
 }
 
-/// Inserts one row unless one is there that is equal in the columns of a unique key, and returns what is asked for.
-pub(crate) fn insert_unless(
-    table: &str,
-    columns: &[&'static str],
-    (unique, filter): (&[&'static str], Option<&str>),
-    returning: &str,
-) -> Arc<str> {
-    let insert = insert(table, columns, &[]);
-    let unique = ColumnList::new(unique.iter().copied());
-    let unique = unique.as_sql();
-    let filter = filter.map_or_else(String::new, |filter| format!(" WHERE ({filter})"));
-    format!("{insert} ON CONFLICT ({unique}){filter} DO NOTHING RETURNING {returning}").into()
-}
-
 /// Deletes the row where the columns of `filter` are equal.
 pub(crate) fn delete(table: &str, filter: &[&str]) -> Arc<str> {
     written(|text| {

@@ -114,7 +114,7 @@ pub type ReadWork<T> = Box<dyn Fn(&mut dyn Reads) -> Result<T> + Send>;
 ///
 /// ```
 /// # use anabranch::prelude::*;
-/// use anabranch::{sql::{Cost, Executor, ReadTogether, Reads, Statement}, value::{Value, ValueRef}};
+/// use anabranch::{sql::{Cost, Executor, ReadTogether, ReadWork, Reads, Statement}, value::{Value, ValueRef}};
 ///
 /// # #[derive(Debug, Entity)]
 /// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
@@ -144,7 +144,8 @@ pub type ReadWork<T> = Box<dyn Fn(&mut dyn Reads) -> Result<T> + Send>;
 ///     })?;
 ///     Ok(count)
 /// };
-/// let together = ReadTogether { cost: Cost::Any, work: Box::new(work) };
+/// let work: ReadWork<i64> = Box::new(work);
+/// let together = ReadTogether { cost: Cost::Any, work };
 /// assert_eq!(Executor::read_together(&db, together).await?, 2);
 /// # Ok(()) }
 /// ```

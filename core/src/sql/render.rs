@@ -246,7 +246,9 @@ impl Renderer {
     fn exists(&mut self, mut select: Select) {
         // The order may decide which rows there are only with a limit, and never whether there are any.
         select.order.clear();
-        let instead = (!select.columns.aggregates()).then_some("1");
+        // With equal rows made one there may be too few of them to leave out that many.
+        let is_counted = select.distinct && select.offset > 0;
+        let instead = (!select.columns.aggregates() && !is_counted).then_some("1");
         self.push("EXISTS (");
         self.select(select, instead);
         self.push(")");
@@ -401,7 +403,7 @@ impl Renderer {
         self.push(")");
     }
 
-    fn written(&mut self, pieces: Vec<Piece>) {
+    pub(super) fn written(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {
                 Piece::Sql(sql) => self.push(&sql),

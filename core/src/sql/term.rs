@@ -27,6 +27,8 @@ pub(crate) enum Term {
     Length(&'static str),
     /// A value.
     Value(Value),
+    /// Any number of values, for what stands in the parentheses of IN.
+    Values(Vec<Value>),
     /// A number of the library's own, which is a part of the text.
     Number(i64),
     /// A function.
@@ -178,6 +180,7 @@ impl Term {
             | Self::Length(_)
             | Self::Value(_)
             | Self::Number(_)
+            | Self::Values(_)
             | Self::Select(_) => false,
         }
     }
@@ -223,6 +226,7 @@ impl Term {
             | Self::Length(_)
             | Self::Value(_)
             | Self::Number(_)
+            | Self::Values(_)
             | Self::Select(_) => false,
         }
     }

@@ -215,8 +215,9 @@ async fn relations_and_other_queries_decide_which_rows_and_what() {
     written!(bank().await, at => delete().all(at), (db, told) => {
         let mut rows = told.unwrap();
         rows.sort_unstable();
-        let left: Vec<(i64,)> = by_hand(db, "SELECT count(*) FROM entry WHERE account_id = 5");
-        assert_eq!((rows, left[0].0), (vec![0, 1, 2, 3, 4], 0));
+        // A relation that always leads to one leads to a row that a filter leaves out, too.
+        let left: Vec<(i64,)> = by_hand(db, "SELECT count(*) FROM entry WHERE account_id > 4");
+        assert_eq!((rows, left[0].0), (vec![0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5], 0));
     });
 }
 

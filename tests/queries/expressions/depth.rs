@@ -34,7 +34,7 @@ fn expressions() -> Vec<Expr<Thing, i64>> {
                 .and(Thing::ID.gt(1))
                 .as_bool()
                 .is_true()
-                .as_number()
+                .number()
         }),
         deep(|it| row_number().over(Over::all().order_by([it.asc()]))),
         deep(|it| row_number().over(Over::all().partition_by(it))),
@@ -82,11 +82,11 @@ impl Steps for i64 {
 }
 
 trait AsNumber {
-    fn as_number(self) -> Expr<Thing, i64>;
+    fn number(self) -> Expr<Thing, i64>;
 }
 
 impl AsNumber for Condition<Thing> {
-    fn as_number(self) -> Expr<Thing, i64> {
+    fn number(self) -> Expr<Thing, i64> {
         case().when(self, 1).otherwise(0)
     }
 }

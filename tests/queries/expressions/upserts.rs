@@ -16,10 +16,7 @@ use uuid::Uuid;
 use crate::expressions::{changes::written, places::by_hand};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
-#[entity(
-    index(columns(street, number), unique),
-    index(columns(phone), unique, where = "phone <> ''")
-)]
+#[entity(index(columns(street, number), unique))]
 struct Person {
     #[entity(id)]
     id: i64,
@@ -29,6 +26,7 @@ struct Person {
     code: Option<Uuid>,
     street: String,
     number: Option<i64>,
+    #[entity(index(unique, where = "phone <> ''"))]
     phone: String,
     #[entity(collate = "NOCASE")]
     name: String,

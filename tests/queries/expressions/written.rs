@@ -140,10 +140,7 @@ async fn raw_queries_read_what_sqlite_gives() {
         everywhere(&db, &raw::<i64>("SELECT 1, 2", ())).await,
         Err(ErrorKind::Decode)
     );
-    assert_eq!(
-        everywhere(&db, &raw::<i64>("SELECT ?", ())).await.is_err(),
-        true
-    );
+    assert!(everywhere(&db, &raw::<i64>("SELECT ?", ())).await.is_err());
 }
 
 #[tokio::test]

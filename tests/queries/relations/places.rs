@@ -20,20 +20,21 @@ macro_rules! everywhere {
     ($db:expr, $query:expr, $look:expr) => {{
         let query = $query;
         let look = crate::relations::places::looking(&query, $look);
-        look(query.clone().all(&$db).await);
-        $db.write(async |tx| {
+        let db: &anabranch::database::Database = &$db;
+        look(query.clone().all(db).await);
+        db.write(async |tx| {
             look(query.clone().all(&mut *tx).await);
             Ok(())
         })
         .await
         .unwrap();
-        $db.concurrent(async |s| {
+        db.concurrent(async |s| {
             look(query.clone().all(&mut *s).await);
             Ok(())
         })
         .await
         .unwrap();
-        $db.read(async |snapshot| {
+        db.read(async |snapshot| {
             look(query.clone().all(&mut *snapshot).await);
             Ok(())
         })

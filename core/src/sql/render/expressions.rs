@@ -25,6 +25,8 @@ impl Renderer {
             }
             Term::Value(value) => self.value(value),
             Term::Number(number) => self.display(number),
+            Term::Values(values) if values.is_empty() => {}
+            Term::Values(values) => list::render(self, values),
             Term::Call { function, args } => self.call(function, args),
             Term::Infix {
                 left,
@@ -133,7 +135,11 @@ impl Renderer {
     }
 
     fn window(&mut self, window: Window) {
-        self.term(window.function);
+        match window.function {
+            // A function that has no method here, without the parentheses of an expression.
+            Term::Fragment(pieces) => self.written(pieces),
+            function => self.term(function),
+        }
         self.push(" OVER (");
         if !window.partition.is_empty() {
             self.push("PARTITION BY ");
