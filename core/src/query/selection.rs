@@ -425,6 +425,7 @@ pub trait Projection: Sized + Send + 'static {
 /// assert_eq!((&views[0].0.name[..], views[0].1), ("tea", 3));
 /// # Ok(()) }
 /// ```
+#[must_use]
 pub fn projected<P: Projection>() -> impl Selection<P::Entity, Output = P> {
     P::selection()
 }
