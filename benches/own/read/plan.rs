@@ -41,8 +41,7 @@ fn contest(title: &'static str, unit: &'static str, work: Work, each: u32) -> Co
 /// All contests; quick ones do less of each.
 pub(in crate::read) fn contests(quick: bool) -> Vec<Contest> {
     let pick = |full, short| if quick { short } else { full };
-    let ask = |title, unit, question, each| contest(title, unit, Work::Ask(question), each);
-    vec![
+    let mut contests = vec![
         contest(
             "get: one task, rows by key",
             "reads/s",
@@ -57,6 +56,20 @@ pub(in crate::read) fn contests(quick: bool) -> Vec<Contest> {
             pick(5, 1),
         )
         .over(RUSQLITE, "scan_vs_rusqlite", 0.8),
+    ];
+    contests.extend(relations(quick));
+    contests.extend(parts(quick));
+    contests
+}
+
+fn ask(title: &'static str, unit: &'static str, question: Question, each: u32) -> Contest {
+    contest(title, unit, Work::Ask(question), each)
+}
+
+/// What relations lead to.
+fn relations(quick: bool) -> [Contest; 3] {
+    let pick = |full, short| if quick { short } else { full };
+    [
         ask(
             "with children: 1,000 parents with 10 children each",
             "children/s",
@@ -80,6 +93,13 @@ pub(in crate::read) fn contests(quick: bool) -> Vec<Contest> {
             pick(10, 2),
         )
         .beside(RUSQLITE, "join_vs_rusqlite"),
+    ]
+}
+
+/// Parts of a large table.
+fn parts(quick: bool) -> [Contest; 3] {
+    let pick = |full, short| if quick { short } else { full };
+    [
         ask(
             "projection: 3 of 10 columns of 100,000 rows",
             "rows/s",

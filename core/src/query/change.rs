@@ -102,7 +102,7 @@ impl<E: Entity> Query<E> {
 
     /// The conditions by which the rows are found.
     fn into_conditions(self) -> Result<Vec<Predicate>, Invalid> {
-        let (select, _) = self.into_parts()?;
+        let (select, _) = self.into_rows()?;
         if select.source.is_some() {
             return Err(Invalid::Refused(
                 "rows that SQL of the application selects cannot be changed: take a query over the table",

@@ -292,7 +292,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
 
 impl<E: Entity, T: Entity, J: Entity> Relation<E, Vec<T>, J> {
     /// The join entities, each with the other.
-    pub(crate) fn joined(self) -> Result<Query<J, (Whole, Fetch<J, T>)>, Invalid> {
+    pub(crate) fn joined(self) -> Result<Query<J, Pair<J, T>>, Invalid> {
         let joined = self.fetch().by_join()?;
         Ok(Query::new()
             .without_filters()
@@ -330,6 +330,9 @@ fn is_there(hops: Vec<Hop>) -> Predicate {
         predicate: Box::new(Predicate::All(Vec::new())),
     }
 }
+
+/// A join entity, with the entity that it leads to.
+pub(crate) type Pair<J, T> = (Whole, Fetch<J, T>);
 
 /// Join entities, each with the entity that it leads to.
 pub(crate) type Joined<E, T, J, N> = Fetch<E, Vec<J>, (), (Whole, Fetch<J, T, (), N>)>;

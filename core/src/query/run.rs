@@ -436,7 +436,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         Ok(select)
     }
 
-    fn into_rows(self) -> Result<(Select, S::Prepared), Invalid> {
+    pub(in crate::query) fn into_rows(self) -> Result<(Select, S::Prepared), Invalid> {
         let selection = self.selection.prepare()?;
         let mut terms = Vec::new();
         selection.terms(&mut terms)?;

@@ -368,8 +368,7 @@ impl<E: Entity> Upsert<E> {
                 .collect()),
             Some(asked) => {
                 let set = self.set.iter().map(|(column, _)| column);
-                let is_refused = |column: &&usize| is_kept(**column) || on.contains(*column);
-                match asked.iter().chain(set).find(is_refused) {
+                match asked.iter().chain(set).find(|column| is_kept(**column)) {
                     None => Ok(asked.clone()),
                     Some(kept) => Err(Error::new(
                         ErrorKind::Model,

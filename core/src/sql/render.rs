@@ -24,6 +24,8 @@ impl Select {
     #[must_use]
     pub(crate) fn into_rows(self) -> Statement {
         let mut renderer = Renderer::default();
+        // As long as a query of some ten columns and conditions: growing up to it would copy the text six times.
+        renderer.text.reserve(512);
         renderer.select(self, None);
         renderer.finish()
     }
@@ -155,14 +157,23 @@ impl Renderer {
         if let Some(alias) = self.row.alias {
             self.display(format_args!("t{alias}."));
         }
-        self.display(Identifier(name));
+        if name.contains('"') {
+            return self.display(Identifier(name));
+        }
+        // Most of what is rendered are names of columns, and formatting takes as long as all the rest.
+        self.text.push('"');
+        self.text.push_str(name);
+        self.text.push('"');
     }
 
     pub(in crate::sql) fn value(&mut self, value: Value) {
         self.args.push(value);
         let number = self.args.len();
-        self.push("?");
-        self.display(number);
+        self.text.push('?');
+        match u8::try_from(number) {
+            Ok(digit @ 0..=9) => self.text.push(char::from(b'0' + digit)),
+            _ => self.display(number),
+        }
     }
 
     pub(in crate::sql) fn display(&mut self, sql: impl fmt::Display) {

@@ -108,6 +108,14 @@ fn sorted(by: &[(u8, bool)]) -> Query<Row> {
     Row::query().order_by(by.iter().map(|by| order(*by)))
 }
 
+/// The key, in the direction of the last part.
+fn last(by: &[(u8, bool)]) -> OrderBy<Row> {
+    match by.last() {
+        Some((_, true)) => Row::ID.desc(),
+        _ => Row::ID.asc(),
+    }
+}
+
 async fn rows(rows: &[Row]) -> Database {
     let db = Database::temporary().await.unwrap();
     db.create_tables::<(Row, Pair)>().await.unwrap();
@@ -149,7 +157,7 @@ async fn there_and_back(
 ) -> Result<(), TestCaseError> {
     let db = rows(&all).await;
     // The key is the last part of the order, if it is not in it.
-    let expected = sorted(&by).order_by(Row::ID.asc()).all(&db).await.unwrap();
+    let expected = sorted(&by).order_by(last(&by)).all(&db).await.unwrap();
     let mut found = Vec::new();
     let mut last: Page<Row> = sorted(&by).page(None, size).read(&db).await.unwrap();
     prop_assert_eq!(&last.previous, &None);
@@ -222,7 +230,7 @@ async fn while_it_changes(
     }
     let once: BTreeSet<i64> = found.iter().copied().collect();
     prop_assert_eq!(once.len(), found.len(), "a row twice: {:?}", found);
-    let expected = ids(&sorted(&by).order_by(Row::ID.asc()).all(&db).await.unwrap());
+    let expected = ids(&sorted(&by).order_by(last(&by)).all(&db).await.unwrap());
     let stayed: Vec<_> = expected
         .into_iter()
         .filter(|id| stays.contains(id))
@@ -406,12 +414,12 @@ async fn a_page_reads_in_every_place_and_with_what_is_related() {
         assert_eq!(
             told(first),
             [
-                (3, vec![], Some(1)),
                 (4, vec![], Some(2)),
-                (1, vec![2, 3], None)
+                (3, vec![], Some(1)),
+                (2, vec![4], Some(1))
             ]
         );
-        assert_eq!(told(second), [(2, vec![4], Some(1))]);
+        assert_eq!(told(second), [(1, vec![2, 3], None)]);
         assert_eq!(second.next, None);
     };
     macro_rules! both {

@@ -299,7 +299,6 @@ async fn another_key_that_clashes_is_an_error_and_changes_nothing() {
 async fn what_is_no_key_of_all_rows_is_refused() {
     let db = town().await;
     let kinds = [
-        (upsert(person(1)).on(Person::PHONE), ErrorKind::Model),
         (upsert(person(1)).on(Person::STREET), ErrorKind::Model),
         (upsert(person(1)).on(Person::NAME), ErrorKind::Model),
         (

@@ -265,7 +265,7 @@ async fn expressions_over_relations_are_selected_sorted_by_and_grouped() {
         ]
     );
     let grouped = Order::query()
-        .group_by(Order::CUSTOMER.get(Customer::NAME))
+        .group_by(Order::CUSTOMER_ID)
         .having(
             Order::CUSTOMER
                 .get(Customer::ORDERS.count())
