@@ -24,7 +24,7 @@ pub(crate) mod fixture;
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
     change::{Delete, Insert, Update},
-    fold::{FOLD, folded},
+    fold::{FOLD, WITHIN, folded},
     identifier::{Identifier, Quoted},
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},

@@ -193,6 +193,8 @@ pub trait ColumnType: Sized {
     const LARGE: bool = false;
     /// The values that a CHECK of the column allows.
     const ONE_OF: OneOf = OneOf::Any;
+    /// The least and the greatest integer of the type, if those are fewer than SQLite has.
+    const RANGE: Option<(i64, i64)> = None;
 
     /// The value to store.
     ///
@@ -237,6 +239,7 @@ impl<T: Scalar> ColumnType for Option<T> {
     const NULLABLE: bool = true;
     const LARGE: bool = T::LARGE;
     const ONE_OF: OneOf = T::ONE_OF;
+    const RANGE: Option<(i64, i64)> = T::RANGE;
 
     fn encode(&self) -> Result<Value, ValueError> {
         self.as_ref().map_or(Ok(Value::Null), T::encode)

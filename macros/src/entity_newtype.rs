@@ -102,6 +102,7 @@ fn expand(
                 #of::STORAGE
             };
             const LARGE: bool = #of::LARGE;
+            const RANGE: ::core::option::Option<(i64, i64)> = #of::RANGE;
             const ONE_OF: #krate::value::OneOf = #of::ONE_OF;
 
             fn encode(&self) -> ::core::result::Result<#krate::value::Value, #krate::value::ValueError> {

@@ -4,6 +4,10 @@
     clippy::panic,
     reason = "what does not work here must fail the test"
 )]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test is a list of questions, each beside its answer"
+)]
 
 mod expressions;
 mod relations;

@@ -15,7 +15,7 @@ use crate::{
         hooks::{Draw, Draws, Watch},
         key::Allocator,
     },
-    sql::{FOLD, folded},
+    sql::{FOLD, WITHIN, folded},
 };
 
 /// As SQLite's own.
@@ -35,6 +35,27 @@ pub(in crate::engine) fn register_fold(connection: &Connection) -> rusqlite::Res
     })
 }
 
+/// Registers the function through which what is computed for a column goes whose type has fewer integers than SQLite: a
+/// row with another one could not be read again.
+fn register_within(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function(WITHIN, 3, flags, |context| {
+        let (least, greatest) = (context.get::<i64>(1)?, context.get::<i64>(2)?);
+        match context.get_raw(0) {
+            ValueRef::Null => Ok(None),
+            ValueRef::Integer(value) if (least..=greatest).contains(&value) => Ok(Some(value)),
+            _ => Err(SqliteError::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT),
+                Some(format!(
+                    "what is computed for a column is no integer from {least} to {greatest}, which are those of the field's type"
+                )),
+            )),
+        }
+    })
+}
+
 /// Registers the functions.
 pub(in crate::engine) fn register(
     connection: &Connection,
@@ -43,6 +64,7 @@ pub(in crate::engine) fn register(
     heard: &Arc<Watch>,
 ) -> rusqlite::Result<()> {
     register_fold(connection)?;
+    register_within(connection)?;
     let plain = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     let recorded = Arc::clone(draws);
     connection.create_scalar_function("random", 0, plain, move |_| {

@@ -15,9 +15,10 @@ use crate::{
         run::{cost_of, decode_whole},
     },
     sql::{
-        self, Arg, Batch, Cost, Predicate, Select, Statement, Term, Write, WriteExecutor, Written,
+        self, Arg, Batch, Cost, Predicate, Select, Statement, Term, WITHIN, Write, WriteExecutor,
+        Written,
     },
-    value::{ColumnType as _, Value},
+    value::{ColumnType, Value},
 };
 
 /// An UPDATE of the rows that a query finds; made by [`Query::update`].
@@ -135,12 +136,11 @@ impl<E: Entity> Query<E> {
 
 impl<E: Entity, S> Update<E, S> {
     /// The column becomes the value, or what an expression gives of the row as it was. Set twice, the last counts.
-    pub fn set<T>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
-        let node = checked(value.node());
-        let term = match node.shape.check() {
-            Ok(()) => node.term,
-            Err(too_deep) => Err(too_deep),
-        };
+    ///
+    /// What is computed for a field of a small integer type has to be one of its integers, else the update fails with
+    /// kind [`ErrorKind::Constraint`](crate::error::ErrorKind::Constraint).
+    pub fn set<T: ColumnType>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
+        let term = set_to(value);
         self.set.retain(|(other, _)| *other != column.index());
         self.set.push((column.index(), term));
         self
@@ -169,7 +169,11 @@ impl<E: Entity, S> Update<E, S> {
     /// assert_eq!(form(None, Some(4)).execute(&db).await?, 1);
     /// # Ok(()) }
     /// ```
-    pub fn set_if<T>(self, column: Column<E, T>, value: Option<impl Operand<E, T>>) -> Self {
+    pub fn set_if<T: ColumnType>(
+        self,
+        column: Column<E, T>,
+        value: Option<impl Operand<E, T>>,
+    ) -> Self {
         match value {
             Some(value) => self.set(column, value),
             None => self,
@@ -347,6 +351,21 @@ impl<E: Entity, S: Selection<E>> Delete<E, S> {
             .map(deleting::<E>);
         write(executor, write_of).map(|written| told::<E, S>(&written?))
     }
+}
+
+/// What a column becomes.
+pub(in crate::query) fn set_to<E, T: ColumnType>(
+    value: impl Operand<E, T>,
+) -> Result<Term, Invalid> {
+    let node = checked(value.node());
+    node.shape.check()?;
+    Ok(match (node.term?, T::RANGE) {
+        (term @ (Term::Value(_) | Term::Column(_)), _) | (term, None) => term,
+        (term, Some((least, greatest))) => Term::Call {
+            function: WITHIN,
+            args: vec![term, Term::Number(least), Term::Number(greatest)],
+        },
+    })
 }
 
 /// What the library keeps of a row that is changed: its version, and when that was.

@@ -292,7 +292,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
 
 impl<E: Entity, T: Entity, J: Entity> Relation<E, Vec<T>, J> {
     /// The join entities, each with the other.
-    pub(crate) fn joined(self) -> Result<Query<J, Pair<J, T>>, Invalid> {
+    pub(crate) fn joined(self) -> Result<Query<J, EachWith<J, T>>, Invalid> {
         let joined = self.fetch().by_join()?;
         Ok(Query::new()
             .without_filters()
@@ -331,11 +331,11 @@ fn is_there(hops: Vec<Hop>) -> Predicate {
     }
 }
 
-/// A join entity, with the entity that it leads to.
-pub(crate) type Pair<J, T> = (Whole, Fetch<J, T>);
-
 /// Join entities, each with the entity that it leads to.
-pub(crate) type Joined<E, T, J, N> = Fetch<E, Vec<J>, (), (Whole, Fetch<J, T, (), N>)>;
+pub(crate) type Joined<E, T, J, N> = Fetch<E, Vec<J>, (), EachWith<J, T, N>>;
+
+/// A join entity, with the entity that it leads to.
+pub(crate) type EachWith<J, T, N = Whole> = (Whole, Fetch<J, T, (), N>);
 
 /// # Asking about them
 impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {

@@ -10,7 +10,6 @@ use crate::{
     error::{Error, ErrorKind, Result},
     query::{
         Operand,
-        case::checked,
         change::{self, Values},
         condition::Invalid,
         table_sql::TableSql,
@@ -19,7 +18,7 @@ use crate::{
         Arg, Batch, Comparison, Insert, NewKey, Piece, Predicate, Select, Term, Write,
         WriteExecutor, Written,
     },
-    value::{ColumnType as _, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value, ValueRef},
+    value::{ColumnType, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value, ValueRef},
 };
 
 /// An entity to be inserted, unless there is one under a unique key; made by [`upsert`].
@@ -177,9 +176,15 @@ impl<E: Entity> Upsert<E> {
     /// assert_eq!(Word::query().one(&db).await?.count, 3);
     /// # Ok(()) }
     /// ```
-    pub fn set<T>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
-        let node = checked(value.node());
-        let term = node.shape.check().and(node.term);
+    pub fn set<T: ColumnType>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
+        let term = change::set_to(value).and_then(|term| {
+            if term.aggregates() {
+                return Err(Invalid::Refused(
+                    "a column cannot be set to an aggregate of the rows: take a query `as_value`",
+                ));
+            }
+            Ok(term)
+        });
         self.set.push((column.index(), term));
         self.update.get_or_insert_default();
         self

@@ -6,6 +6,9 @@ use unicode_normalization::UnicodeNormalization as _;
 /// The function in SQL, on connections of this library.
 pub(crate) const FOLD: &str = "anabranch_fold";
 
+/// The function that gives an integer back if it is within a range, and fails if not; on connections that write.
+pub(crate) const WITHIN: &str = "anabranch_within";
+
 /// The text with Unicode's full case folding, each accent with its letter.
 pub(crate) fn folded(text: &str) -> String {
     if text.is_ascii() {

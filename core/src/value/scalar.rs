@@ -13,6 +13,12 @@ macro_rules! integer {
 
         impl ColumnType for $type {
             const STORAGE: Storage = Storage::Integer;
+            #[allow(
+                clippy::cast_possible_wrap,
+                clippy::cast_lossless,
+                reason = "i64 has all of these, and a constant takes no From"
+            )]
+            const RANGE: Option<(i64, i64)> = Some((<$type>::MIN as i64, <$type>::MAX as i64));
 
             fn encode(&self) -> Result<Value, ValueError> {
                 Ok(Value::Integer(i64::from(*self)))

@@ -446,8 +446,8 @@ async fn a_page_reads_in_every_place_and_with_what_is_related() {
         .select((Row::ID, Row::PARENT.get(Row::RANK)));
     let first = ranks.clone().page(None, 2).read(&db).await.unwrap();
     let rest = ranks.page(first.next, 2).read(&db).await.unwrap();
-    assert_eq!(first.items, [(2, Some(1)), (3, Some(1))]);
-    assert_eq!(rest.items, [(4, Some(1)), (1, None)]);
+    assert_eq!(first.items, [(4, Some(1)), (3, Some(1))]);
+    assert_eq!(rest.items, [(2, Some(1)), (1, None)]);
 }
 
 #[tokio::test]
