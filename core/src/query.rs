@@ -323,6 +323,11 @@ impl<E: Entity, S> Query<E, S> {
     pub fn having(mut self, condition: Condition<E>) -> Self {
         self.deepen(condition.shape());
         match condition.into_predicate() {
+            Ok(predicate) if predicate.looks_around() => {
+                self.conditions = self.conditions.and(Err(Invalid::Refused(
+                    "a group cannot be filtered by what is computed `over` others: select it, or filter by it in `raw` SQL",
+                )));
+            }
             Ok(predicate) => self.having.push(predicate),
             Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
         }

@@ -6,6 +6,7 @@ mod places;
 mod asked;
 mod broken;
 mod collations;
+mod columns;
 mod filters;
 mod graphs;
 mod kinds;

@@ -407,7 +407,8 @@ impl<E, R> Relation<E, R> {
 /// # Made for one query
 impl<E, R: Related> Relation<E, R> {
     /// Those that are equal in a column to one of the entity, where no reference is declared: any two columns of one type
-    /// make a relation. One that leads to an `Option` needs the other column to be unique.
+    /// make a relation, and either may be NULL, from which nothing leads anywhere. One that leads to an `Option` needs the
+    /// other column to be unique.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -419,7 +420,11 @@ impl<E, R: Related> Relation<E, R> {
     /// let never = Customer::query().filter(!LOGINS.exists());
     /// ```
     #[must_use]
-    pub const fn on<T>(from: Column<E, T>, to: Column<R::Entity, T>) -> Self {
+    pub const fn on<T, U>(from: Column<E, T>, to: Column<R::Entity, U>) -> Self
+    where
+        T: Nullable,
+        U: Nullable<Required = T::Required>,
+    {
         Self::new(Ends::On {
             from: from.index(),
             to: to.index(),

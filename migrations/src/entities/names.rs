@@ -242,15 +242,20 @@ fn singular_word(word: &str) -> String {
             return word[..word.len() - 2].to_owned();
         }
     }
-    let is_plural = !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
+    let is_plural = !["ss", "us", "is"].iter().any(|end| word.ends_with(end)) && !is_short(word);
     match stem("s") {
         Some(stem) if is_plural => stem.to_owned(),
         _ => word.to_owned(),
     }
 }
 
+/// Without a vowel it is an abbreviation: its s is that of system or service.
+fn is_short(word: &str) -> bool {
+    !word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
+}
+
 fn plural_word(word: &str) -> String {
-    if UNCOUNTED.contains(&word) {
+    if UNCOUNTED.contains(&word) || (is_short(word) && word.ends_with('s')) {
         return word.to_owned();
     }
     if let Some((_, many)) = IRREGULAR
@@ -265,6 +270,9 @@ fn plural_word(word: &str) -> String {
     }
     if let Some(stem) = word.strip_suffix('y') {
         return format!("{stem}ies");
+    }
+    if let Some(stem) = word.strip_suffix("is") {
+        return format!("{stem}es");
     }
     if ends(&["s", "x", "z", "ch", "sh"]) {
         return format!("{word}es");
@@ -319,6 +327,7 @@ mod tests {
             ("houses", "House"),
             ("bus", "Bus"),
             ("analysis", "Analysis"),
+            ("vertical_crs", "VerticalCrs"),
             ("CUSTOMERS", "Customer"),
             ("s", "S"),
             ("2013 figures", "T2013Figure"),
@@ -342,6 +351,9 @@ mod tests {
             ("person", "people"),
             ("news", "news"),
             ("movies", "movies"),
+            ("axis", "axes"),
+            ("vertical_crs", "vertical_crs"),
+            ("url", "urls"),
         ];
         for (one, many) in cases {
             assert_eq!(plural(one), many);

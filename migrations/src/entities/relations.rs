@@ -34,10 +34,12 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
         let Some(field) = distinct_field(entity, &named.reference).or_else(first) else {
             continue;
         };
-        let field = field.name.clone();
-        let implied =
-            (field.strip_suffix("_id")).filter(|base| !named.on_struct && !base.is_empty());
-        if let Some(base) = implied
+        let implied = (field.name.strip_suffix("_id"))
+            .filter(|base| !named.on_struct && !base.is_empty())
+            .map(str::to_owned);
+        let base = (implied.clone()).unwrap_or_else(|| called(entity, &named.reference, field));
+        let is_shared = named.reference.columns.len() > 1 && base != field.name;
+        if let Some(base) = &implied
             && entity.taken.take(base)
         {
             continue;
@@ -50,8 +52,7 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
             .filter(|named| named.reference.target == target)
             .count();
         let other = &names[target];
-        let base = implied.unwrap_or(&field);
-        let says_other = base == other || base.ends_with(&format!("_{other}"));
+        let says_other = base == *other || base.ends_with(&format!("_{other}"));
         let mut candidates = vec![if says_other {
             format!("{base}_row")
         } else {
@@ -59,6 +60,8 @@ fn name_belongs_to(entity: &mut Entity, at: usize, names: &[String], wanted: boo
         }];
         if same == 1 && target != at {
             candidates.insert(0, other.clone());
+        } else if is_shared {
+            candidates.insert(0, base);
         }
         let name = first_free(entity, &candidates);
         entity.references[index].relation = Some(name);
@@ -163,17 +166,33 @@ impl Arrow {
 fn arrows(entity: &Entity) -> Vec<Arrow> {
     let references = || entity.references.iter().map(|named| &named.reference);
     let arrows = references().filter_map(|reference| {
-        let field = &distinct_field(entity, reference)?.name;
+        let field = distinct_field(entity, reference)?;
         let mut same = references().filter(|other| other.target == reference.target);
         Some(Arrow {
             target: reference.target,
             columns: reference.columns.clone(),
-            base: field.strip_suffix("_id").unwrap_or(field).to_owned(),
+            base: called(entity, reference, field),
             is_only: same.nth(1).is_none(),
-            field: written(field),
+            field: written(&field.name),
         })
     });
     arrows.collect()
+}
+
+/// What a reference is called after: the words with which all of its fields begin, or the one field without `_id`.
+fn called(entity: &Entity, reference: &Reference, field: &Field) -> String {
+    let name = &field.name[..];
+    let others = (reference.columns.iter()).filter_map(|column| entity.field(*column));
+    let common = others.fold(name, |common, other| {
+        let same = (common.bytes().zip(other.name.bytes())).take_while(|(one, other)| one == other);
+        let length = same.count();
+        common.get(..length).unwrap_or_default()
+    });
+    let words = common.rfind('_').map_or("", |at| &common[..at]);
+    if reference.columns.len() > 1 && !words.is_empty() {
+        return words.to_owned();
+    }
+    name.strip_suffix("_id").unwrap_or(name).to_owned()
 }
 
 /// Of the fields that refer the first that is in no other reference to the same entity.

@@ -37,3 +37,7 @@ CREATE TABLE boards (
     building TEXT NOT NULL, room INTEGER NOT NULL, colour TEXT,
     PRIMARY KEY (building, room), FOREIGN KEY (room, building) REFERENCES rooms (number, building)
 );
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY, from_building TEXT NOT NULL, from_number INTEGER NOT NULL, to_building TEXT, to_number INTEGER,
+    FOREIGN KEY (from_building, from_number) REFERENCES rooms, FOREIGN KEY (to_building, to_number) REFERENCES rooms
+);

@@ -108,6 +108,9 @@ async fn an_aggregate_is_refused_where_a_row_is_asked() {
         Thing::query().filter(Thing::ID.gt(1).and(Thing::ID.sum().is_null())),
         Thing::query().filter(row_number().over(Over::all()).le(3)),
         Thing::query().filter((Thing::ID.sum().over(Over::all()).coalesce(0) + 1).le(3)),
+        Thing::query()
+            .group_by(Thing::ID)
+            .having(row_number().over(Over::all()).le(3)),
     ];
     for query in refused {
         assert_eq!(

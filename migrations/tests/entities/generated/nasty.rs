@@ -160,10 +160,10 @@ pub struct MixedKey {
 #[entity(foreign_key(
     columns(previous_shop, previous_number),
     references = Order,
-    relation = previous_shop_order
+    relation = previous
 ))]
 #[entity(check = "total >= 0 OR note IN ('refund', 'it''s')")]
-#[entity(has_many(previous_shop_orders: Order))]
+#[entity(has_many(previous_orders: Order))]
 #[entity(has_many(order_tags: OrderTag))]
 #[entity(has_many(tags: Tag, through = OrderTag))]
 pub struct Order {

@@ -1,6 +1,6 @@
 //! Entities of the tables `teams`, `matches`, `people`, `profiles`, `passports`, `friendships`,
-//! `categories`, `posts`, `tags`, `post_tags`, `rooms`, `meetings`, `doors`, `likes`, `keys` and
-//! `boards`.
+//! `categories`, `posts`, `tags`, `post_tags`, `rooms`, `meetings`, `doors`, `likes`, `keys`,
+//! `boards` and `passages`.
 //!
 //! Made by `anabranch entities --from relations.db`.
 
@@ -147,6 +147,8 @@ pub struct PostTag {
 #[entity(has_many(to_room_doors: Door, by = to_room))]
 #[entity(has_many(keys: Key))]
 #[entity(has_one(board: Board))]
+#[entity(has_many(from_passages: Passage, by = from_building))]
+#[entity(has_many(to_passages: Passage, by = to_building))]
 #[entity(has_many(people: Person, through = Key))]
 pub struct Room {
     #[entity(id)]
@@ -223,4 +225,22 @@ pub struct Board {
     #[entity(id)]
     pub room: i64,
     pub colour: Option<String>,
+}
+
+/// A row of `passages`.
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "passages", strict = false)]
+#[entity(foreign_key(
+    columns(from_building, from_number),
+    references = Room,
+    relation = from
+))]
+#[entity(foreign_key(columns(to_building, to_number), references = Room, relation = to))]
+pub struct Passage {
+    #[entity(id)]
+    pub id: i64,
+    pub from_building: String,
+    pub from_number: i64,
+    pub to_building: Option<String>,
+    pub to_number: Option<i64>,
 }
