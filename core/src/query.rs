@@ -56,7 +56,7 @@ pub use self::{
     change::{Delete, Update},
     compound::Compound,
     condition::Condition,
-    dates::{Dated, Timed},
+    dates::{Dated, Timed, now},
     fetch::{Begun, Fetch},
     find::find,
     fragment::{Argument, Arguments, List, fragment, list},
@@ -66,7 +66,7 @@ pub use self::{
     operand::Operand,
     order_by::OrderBy,
     page::{Cursor, Page, Paged},
-    part::{Computed, Expr, Part},
+    part::{Computed, Expr, Part, value},
     raw::{FromRow, RawQuery, raw},
     relation::{Narrowed, Reached, Related, Relation, Through},
     selection::{Make, Projection, Selection, Whole, With, made, projected},
@@ -267,7 +267,8 @@ impl<E: Entity, S> Query<E, S> {
         self
     }
 
-    /// Finds also what any of the entity's filters leaves out.
+    /// Finds also what any of the entity's filters leaves out. What relations lead to keeps its own: those are lifted there,
+    /// as in `.with(Order::LINES.without_filters())`.
     pub fn without_filters(mut self) -> Self {
         self.lifted = Lifted::All;
         self

@@ -98,9 +98,9 @@ macro_rules! operators {
 }
 
 operators! {
-    Add add " + " Summed => T, "A sum of integers beyond 64 bits is an error when it is read: SQLite makes it a floating-point number.";
-    Sub sub " - " Summed => T, "A difference.";
-    Mul mul " * " Number => T, "A product of integers beyond 64 bits is an error when it is read: SQLite makes it a floating-point number.";
+    Add add " + " Summed => T, "A sum of integers beyond 64 bits, or beyond the type of a smaller integer, is an error when it is read. To go beyond that type take `as_integer` first.";
+    Sub sub " - " Summed => T, "A difference. One that the type does not have, such as a `u32` below 0, is an error when it is read.";
+    Mul mul " * " Number => T, "A product of integers beyond 64 bits, or beyond the type of a smaller integer, is an error when it is read.";
     Div div " / " Number => T::Nullable, "Between integers without the remainder; NULL if the divisor is 0.";
     Rem rem " % " Number => T::Nullable, "The remainder of integers; NULL if the divisor is 0.";
 }

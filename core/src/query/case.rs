@@ -164,6 +164,6 @@ impl<E: Entity> Condition<E> {
 impl<E: Entity, P: crate::query::Part> Column<E, bool, P> {
     /// It is true.
     pub fn is_true(self) -> Condition<E> {
-        self.asked(Predicate::Term)
+        self.eq(true)
     }
 }

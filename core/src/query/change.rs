@@ -225,7 +225,8 @@ impl<E: Entity, S> Update<E, S> {
 }
 
 impl<E: Entity> Update<E> {
-    /// Tells of each row that it changed, as it is then.
+    /// Tells of each row that it changed, as it is then; but for `commit_seq`, which is stamped at the end of the
+    /// transaction.
     pub fn returning<S: Selection<E>>(self, selection: S) -> Update<E, S> {
         Update {
             query: self.query,

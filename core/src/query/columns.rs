@@ -324,20 +324,29 @@ fn ordered(term: Term, comparison: Comparison, with: Term) -> Predicate {
     // own kind are meant; the second bound is one that an index serves too.
     let bound = match (&term, &with, comparison) {
         (_, Term::Value(Value::Null), _) => return Predicate::Constant(false),
-        (Term::Path { .. }, Term::Value(Value::Text(_)), Less | LessOrEqual) => {
+        (term, Term::Value(Value::Text(_)), Less | LessOrEqual) if is_path(term) => {
             Some(is_text(term.clone()))
         }
-        (
-            Term::Path { .. },
-            Term::Value(Value::Integer(_) | Value::Real(_)),
-            Greater | GreaterOrEqual,
-        ) => Some(compare(term.clone(), Less, least_text())),
+        (term, Term::Value(Value::Integer(_) | Value::Real(_)), Greater | GreaterOrEqual)
+            if is_path(term) =>
+        {
+            Some(compare(term.clone(), Less, least_text()))
+        }
         _ => None,
     };
     let compared = compare(term, comparison, with);
     match bound {
         Some(bound) => compared.and(bound),
         None => compared,
+    }
+}
+
+/// Whether it is what stands at a path inside of JSON, be it that of a related row.
+fn is_path(term: &Term) -> bool {
+    match term {
+        Term::Path { .. } => true,
+        Term::At { term, .. } => is_path(term),
+        _ => false,
     }
 }
 
@@ -386,7 +395,7 @@ pub(in crate::query) const fn null(term: Term) -> Predicate {
 
 /// LIKE takes numbers for text; at a path only texts are meant.
 fn like(term: Term, pattern: Pattern) -> Predicate {
-    let text = matches!(term, Term::Path { .. }).then(|| is_text(term.clone()));
+    let text = is_path(&term).then(|| is_text(term.clone()));
     let matches = Predicate::Like {
         term,
         pattern,

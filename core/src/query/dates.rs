@@ -4,7 +4,7 @@ use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, Utc};
 
 use crate::{
     entity::{Column, Entity},
-    query::{Expr, Nullable, Part},
+    query::{Expr, Nullable, Part, part::Node},
     sql::Term,
     value::{Scalar, Value},
 };
@@ -73,6 +73,37 @@ dated!(time::Date);
 impl<T: Dated + Scalar> Dated for Option<T> {}
 
 impl<T: Timed + Scalar> Timed for Option<T> {}
+
+/// The time at which the statement runs, the same in all of it.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::now;
+/// use chrono::{DateTime, Utc};
+///
+/// #[derive(Debug, Entity)]
+/// struct Offer {
+///     #[entity(id)]
+///     id: i64,
+///     until: DateTime<Utc>,
+/// }
+/// let open = Offer::query().filter(Offer::UNTIL.ge(now()));
+/// ```
+#[must_use]
+pub fn now<E: Entity>() -> Expr<E, DateTime<Utc>> {
+    let text = |text: &str| Term::Value(Value::Text(text.to_owned()));
+    let milliseconds = Term::Call {
+        function: "strftime",
+        args: vec![text("%Y-%m-%d %H:%M:%f"), text("now")],
+    };
+    // As wide as all instants are.
+    let now = Term::Infix {
+        left: Box::new(milliseconds),
+        operator: " || ",
+        right: Box::new(text("000000")),
+    };
+    Node::of(Ok(now)).into_expr()
+}
 
 /// # Parts of dates
 ///

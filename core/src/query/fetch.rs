@@ -642,8 +642,6 @@ impl<E: Entity, R: Related, J: Through, N> fmt::Debug for Fetch<E, R, J, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetch")
             .field("relation", &self.relation)
-            .field("conditions", &self.conditions)
-            .field("order", &self.order)
             .field("limit", &self.limit)
             .finish_non_exhaustive()
     }

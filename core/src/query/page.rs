@@ -60,7 +60,7 @@ pub struct Page<T> {
 
 /// A place between two rows of a query: what it is sorted by in the row before, or after. Its text form is one word that
 /// is safe in an address; it is not encrypted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Cursor {
     backwards: bool,
     /// Of the table and the order that it was made for.
@@ -426,6 +426,16 @@ impl<E: Entity, S: Selection<E>> Selection<E> for Keyed<S> {
 
 /// Says which form the rest has; another one would have another number.
 const VERSION: u8 = 1;
+
+/// Shows no values.
+impl fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor")
+            .field("backwards", &self.backwards)
+            .field("values", &self.values.len())
+            .finish_non_exhaustive()
+    }
+}
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

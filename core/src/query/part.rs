@@ -3,6 +3,8 @@
 use crate::{
     entity::{Column, Entity, Stored},
     query::{
+        Operand,
+        case::checked,
         condition::{Invalid, Shape},
         nullable::Nullable,
     },
@@ -27,6 +29,20 @@ use crate::{
 /// let large = Line::query().filter(total().gt(100)).order_by(total().desc());
 /// ```
 pub type Expr<E, T> = Column<E, T, Computed>;
+
+/// A value as an expression: what is the same in every row.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::value;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// let labelled = Item::query().select((value::<_, String>("item"), Item::NAME));
+/// ```
+pub fn value<E: Entity, T>(value: impl Operand<E, T>) -> Expr<E, T> {
+    checked(value.node()).into_expr()
+}
 
 /// What tells an [`Expr`] from a column.
 ///

@@ -171,6 +171,31 @@ impl<T: FromRow> RawQuery<T> {
         })
     }
 
+    /// Reads the only row, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`ErrorKind::MoreThanOne`] if there are more; else as [`RawQuery::all`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; the answer is lost.
+    pub fn optional<'c>(
+        self,
+        executor: impl Executor<'c>,
+    ) -> impl Future<Output = Result<Option<T>>> + Send {
+        read(executor, self.into_read(), |rows| {
+            let mut rows = rows.into_iter();
+            match (rows.next(), rows.next()) {
+                (_, Some(_)) => Err(Error::new(
+                    ErrorKind::MoreThanOne,
+                    "the statement gave more than one row",
+                )),
+                (row, None) => Ok(row),
+            }
+        })
+    }
+
     /// Reads the only row.
     ///
     /// # Errors

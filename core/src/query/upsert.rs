@@ -90,7 +90,7 @@ impl<E> Upserted<E> {
 ///
 /// The row that is there keeps its primary key, and what refers to it: it is updated, never deleted and inserted again
 /// as INSERT OR REPLACE would do. Which unique key is meant has to be said; a clash in another one is an error of kind
-/// `Unique`. A `version` is counted up if anything changes, `updated_at` set, `created_at` kept.
+/// `Unique`. Filters that the entity declares do not apply: a row that they hide still has its key. A `version` is counted up if anything changes, `updated_at` set, `created_at` kept.
 ///
 /// ```
 /// # use anabranch::prelude::*;
