@@ -64,7 +64,7 @@ pub use self::{
     json_path::{JsonDocument, JsonScalar},
     nullable::Nullable,
     operand::Operand,
-    order_by::OrderBy,
+    order_by::{OrderBy, Orders},
     page::{Cursor, Page, Paged},
     part::{Computed, Expr, Part, value},
     raw::{FromRow, RawQuery, raw},
@@ -278,8 +278,8 @@ impl<E: Entity, S> Query<E, S> {
     ///
     /// Without an order SQLite gives rows as it finds them, which may differ from one run to the next; so it may
     /// with rows that are equal in all columns of the order. End with the key where it matters.
-    pub fn order_by(mut self, orders: impl IntoIterator<Item = OrderBy<E>>) -> Self {
-        for order in orders {
+    pub fn order_by(mut self, orders: impl Orders<E>) -> Self {
+        for order in orders.orders() {
             let (term, shape) = order.into_parts();
             self.deepen(shape);
             match term {

@@ -4,7 +4,7 @@ use chrono::DateTime;
 
 use crate::{
     context::{Context, Tracked},
-    entity::{Entity, TableDef, decode, encode_column},
+    entity::{DefaultValue, Entity, TableDef, decode, encode_column},
     error::{Error, ErrorKind, Result},
     query::{Invalid, Relation, Step},
     value::{ColumnType as _, KeyOrigin, Value},
@@ -12,7 +12,7 @@ use crate::{
 
 impl Context<'_> {
     /// Relates two entities through a join entity, which is added with their keys in it, temporary ones too: the next
-    /// save inserts it. What it has beside references is NULL, or what the library gives: a key, a version, a time. If one
+    /// save inserts it. What it has beside references is NULL, or what the library gives: a key, a version, a time, the Rust expression of a `default`. If one
     /// is tracked between the two already, it is that one.
     ///
     /// ```
@@ -87,12 +87,12 @@ impl Context<'_> {
         Ok(self.add(join))
     }
 
-    /// Removes the join entities between two entities: those that are tracked here, so the relation has to be
-    /// [loaded](Context::load_related) before. How many there were.
+    /// Removes the join entities between two entities, which are tracked here: the relation has to be
+    /// [loaded](Context::load_related) before, or the link made here. How many there were.
     ///
     /// # Errors
     ///
-    /// Kind `NotFound` if a handle is stale.
+    /// Kind `NotFound` if there is none tracked here, or a handle is stale.
     pub fn unlink<E: Entity, T: Entity, J: Entity>(
         &mut self,
         from: Tracked<E>,
@@ -101,6 +101,13 @@ impl Context<'_> {
     ) -> Result<usize> {
         let linked = self.links(from, relation, to)?;
         let count = linked.len();
+        if count == 0 {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                "no link between the two is tracked here: load the relation first, with `load_related` or `with`",
+            )
+            .with_table(J::TABLE.name));
+        }
         for handle in linked {
             self.remove(handle);
         }
@@ -166,6 +173,8 @@ fn unset(table: &'static TableDef, column: usize) -> Value {
         Value::Blob(vec![0; 16])
     } else if is_time && !table.columns[column].nullable {
         DateTime::UNIX_EPOCH.encode().unwrap_or_default()
+    } else if let Some(DefaultValue::Value(default)) = table.columns[column].default {
+        default().unwrap_or_default()
     } else {
         Value::Null
     }

@@ -3,7 +3,7 @@
 use crate::{
     entity::{Column, Entity},
     query::{
-        Condition, Expr, Nullable, Number, OrderBy, Part, Summed, Text, condition::Shape,
+        Condition, Expr, Nullable, Number, OrderBy, Orders, Part, Summed, Text, condition::Shape,
         part::Node,
     },
     sql::{Aggregate, OrderTerm, Term, Window},
@@ -285,8 +285,8 @@ impl<E: Entity> Over<E> {
 
     /// Numbered in this order; an aggregate is then of those up to the row.
     #[must_use]
-    pub fn order_by(mut self, orders: impl IntoIterator<Item = OrderBy<E>>) -> Self {
-        self.order.extend(orders);
+    pub fn order_by(mut self, orders: impl Orders<E>) -> Self {
+        self.order.extend(orders.orders());
         self
     }
 }

@@ -26,6 +26,8 @@ use crate::{
 pub struct Update<E, S = ()> {
     query: Query<E>,
     set: Vec<(usize, Result<Term, Invalid>)>,
+    /// Whether there may be nothing to set.
+    may_be_empty: bool,
     returning: S,
 }
 
@@ -75,6 +77,7 @@ impl<E: Entity> Query<E> {
         Update {
             query: self,
             set: Vec::new(),
+            may_be_empty: false,
             returning: (),
         }
     }
@@ -146,7 +149,7 @@ impl<E: Entity, S> Update<E, S> {
         self
     }
 
-    /// The same, if there is a value: for forms of which some fields are empty.
+    /// The same, if there is a value: for forms of which some fields are empty. If all are, no row is changed.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -170,14 +173,20 @@ impl<E: Entity, S> Update<E, S> {
     /// # Ok(()) }
     /// ```
     pub fn set_if<T: ColumnType>(
-        self,
+        mut self,
         column: Column<E, T>,
         value: Option<impl Operand<E, T>>,
     ) -> Self {
+        self.may_be_empty = true;
         match value {
             Some(value) => self.set(column, value),
             None => self,
         }
+    }
+
+    /// Whether there is nothing to do.
+    const fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.may_be_empty
     }
 
     fn into_tree(self, returning: Option<Term>) -> Result<sql::Update, Invalid> {
@@ -231,6 +240,7 @@ impl<E: Entity> Update<E> {
         Update {
             query: self.query,
             set: self.set,
+            may_be_empty: self.may_be_empty,
             returning: selection,
         }
     }
@@ -249,8 +259,13 @@ impl<E: Entity> Update<E> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
+        if self.is_empty() {
+            return future::ready(Ok(0)).right_future();
+        }
         let tree = self.into_tree(None);
-        write(executor, tree.map(updating::<E>)).map(|written| Ok(written?.changed()))
+        write(executor, tree.map(updating::<E>))
+            .map(|written| Ok(written?.changed()))
+            .left_future()
     }
 }
 
@@ -268,10 +283,15 @@ impl<E: Entity, S: Selection<E>> Update<E, S> {
         self,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
+        if self.is_empty() {
+            return future::ready(Ok(Vec::new())).right_future();
+        }
         let write_of = returned(&self.returning)
             .and_then(|returning| self.into_tree(Some(returning)))
             .map(updating::<E>);
-        write(executor, write_of).map(|written| told::<E, S>(&written?))
+        write(executor, write_of)
+            .map(|written| told::<E, S>(&written?))
+            .left_future()
     }
 }
 
@@ -462,6 +482,7 @@ impl<E, S: Clone> Clone for Update<E, S> {
         Self {
             query: self.query.clone(),
             set: self.set.clone(),
+            may_be_empty: self.may_be_empty,
             returning: self.returning.clone(),
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     entity::{Entity, Identities, TableDef},
     error::{Error, ErrorKind, Result},
     query::{
-        Condition, Narrowed, OrderBy, Projection, Query, Related, Relation, Selection, Through,
+        Condition, Narrowed, Orders, Projection, Query, Related, Relation, Selection, Through,
         Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
@@ -135,11 +135,11 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     }
 
     /// Reads them in this order; where it is equal, in that given before.
-    pub fn order_by(mut self, orders: impl IntoIterator<Item = OrderBy<R::Entity>>) -> Self
+    pub fn order_by(mut self, orders: impl Orders<R::Entity>) -> Self
     where
         R: Narrowed,
     {
-        for order in orders {
+        for order in orders.orders() {
             match order.into_term() {
                 Ok(term) => self.order.push(term),
                 Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),

@@ -214,8 +214,9 @@ fn pieces(sql: &'static str, nodes: Vec<Node>) -> Result<Vec<Piece>, Invalid> {
     let terms: Vec<_> = (nodes.into_iter())
         .map(|node| node.term)
         .collect::<Result<_, _>>()?;
-    const MISMATCH: Invalid =
-        Invalid::Refused("the placeholders `{}` of a fragment do not match its arguments");
+    const MISMATCH: Invalid = Invalid::Refused(
+        "the placeholders of SQL do not match its arguments: `{}` stands for the next one, `{0}` for the first, `{{` and `}}` for braces",
+    );
     let mut pieces = Vec::new();
     let mut used = vec![false; terms.len()];
     let mut text = String::new();

@@ -89,3 +89,21 @@ impl<E> fmt::Debug for OrderBy<E> {
         }
     }
 }
+
+/// What [`Query::order_by`](crate::query::Query::order_by) takes: one order, an array, or any other list.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` says no order",
+    label = "neither ascending nor descending",
+    note = "write `.asc()` or `.desc()` after the column; several are an array: `[Item::PRICE.desc(), Item::ID.asc()]`"
+)]
+pub trait Orders<E> {
+    /// One after the other, the first counting most.
+    fn orders(self) -> impl Iterator<Item = OrderBy<E>>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E, I: IntoIterator<Item = OrderBy<E>>> Orders<E> for I {
+    fn orders(self) -> impl Iterator<Item = OrderBy<E>> {
+        self.into_iter()
+    }
+}

@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use crate::{
     entity::{Column, Entity, TableDef},
     query::{
-        Condition, Expr, Fetch, Nullable, OrderBy, Part, Projection, Query, Selection, Whole,
+        Condition, Expr, Fetch, Nullable, Orders, Part, Projection, Query, Selection, Whole,
         condition::Invalid,
         filters::{self, Lifted},
         step::Step,
@@ -621,7 +621,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
     }
 
     /// Reads them in this order.
-    pub fn order_by(self, orders: impl IntoIterator<Item = OrderBy<R::Entity>>) -> Fetch<E, R, J>
+    pub fn order_by(self, orders: impl Orders<R::Entity>) -> Fetch<E, R, J>
     where
         R: Narrowed,
     {

@@ -121,7 +121,8 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
                 hops: hops.clone(),
                 term: Box::new(term),
             };
-            if conditions.is_empty() {
+            // Of a row that is not there all columns are NULL, but not all that can be computed of them.
+            if conditions.is_empty() && (R::REQUIRED || is_null_of_nothing(&at)) {
                 return Ok(at);
             }
             let fulfils = Predicate::At {
@@ -172,5 +173,15 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             filters::check(&self.lifted, [Some(R::Entity::TABLE), None])?;
         }
         Ok(conditions)
+    }
+}
+
+/// Whether an expression is NULL wherever all columns are.
+fn is_null_of_nothing(term: &Term) -> bool {
+    match term {
+        Term::Column(_) | Term::Path { .. } | Term::Length(_) => true,
+        Term::At { term, .. } | Term::Cast { of: term, .. } => is_null_of_nothing(term),
+        Term::Infix { left, right, .. } => is_null_of_nothing(left) || is_null_of_nothing(right),
+        _ => false,
     }
 }
