@@ -213,7 +213,7 @@ impl<E: Entity> Query<E> {
 /// let notes = || Note::query().order_by(Note::ID.asc());
 /// assert_eq!(notes().offset(1).limit(5).project::<View>().all(&db).await?, [View { text: "b".into() }]);
 /// assert_eq!(notes().without_filter("live").all(&db).await?.len(), 3);
-/// let texts = notes().without_filters().select(Note::TEXT).distinct().all(&db).await?;
+/// let texts = Note::query().without_filters().select(Note::TEXT).distinct().all(&db).await?;
 /// assert_eq!(texts.len(), 3);
 /// # Ok(()) }
 /// ```
@@ -314,6 +314,11 @@ impl<E: Entity, S> Query<E, S> {
         let node = expression.node();
         self.deepen(node.shape);
         match node.shape.check().and(node.term) {
+            Ok(term) if term.aggregates() || term.looks_around() => {
+                self.conditions = self.conditions.and(Err(Invalid::Refused(
+                    "rows are grouped by what is known of each alone: neither aggregates nor windows are taken",
+                )));
+            }
             Ok(term) => self.group.push(term),
             Err(invalid) => self.conditions = self.conditions.and(Err(invalid)),
         }

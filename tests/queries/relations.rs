@@ -4,6 +4,7 @@
 mod places;
 
 mod asked;
+mod attacked;
 mod broken;
 mod collations;
 mod columns;

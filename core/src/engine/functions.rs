@@ -46,11 +46,11 @@ fn register_within(connection: &Connection) -> rusqlite::Result<()> {
         match context.get_raw(0) {
             ValueRef::Null => Ok(None),
             ValueRef::Integer(value) if (least..=greatest).contains(&value) => Ok(Some(value)),
-            _ => Err(SqliteError::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT),
-                Some(format!(
+            _ => Err(SqliteError::UserFunctionError(
+                format!(
                     "what is computed for a column is no integer from {least} to {greatest}, which are those of the field's type"
-                )),
+                )
+                .into(),
             )),
         }
     })

@@ -18,7 +18,7 @@ use crate::{
         self, Arg, Batch, Cost, Predicate, Select, Statement, Term, WITHIN, Write, WriteExecutor,
         Written,
     },
-    value::{ColumnType, Value},
+    value::{ColumnType, TEMPORARY_KEYS, Value, ValueError},
 };
 
 /// An UPDATE of the rows that a query finds; made by [`Query::update`].
@@ -138,10 +138,11 @@ impl<E: Entity> Query<E> {
 }
 
 impl<E: Entity, S> Update<E, S> {
-    /// The column becomes the value, or what an expression gives of the row as it was. Set twice, the last counts.
+    /// The column becomes the value, or what an expression gives of the row as it was. Set twice, the last counts. What
+    /// relations lead to is looked up row by row: in a table that refers to itself it may have been changed already.
     ///
     /// What is computed for a field of a small integer type has to be one of its integers, else the update fails with
-    /// kind [`ErrorKind::Constraint`](crate::error::ErrorKind::Constraint).
+    /// kind [`ErrorKind::Statement`](crate::error::ErrorKind::Statement), and nothing is written.
     pub fn set<T: ColumnType>(mut self, column: Column<E, T>, value: impl Operand<E, T>) -> Self {
         let term = set_to(value);
         self.set.retain(|(other, _)| *other != column.index());
@@ -214,6 +215,16 @@ impl<E: Entity, S> Update<E, S> {
                 return Err(Invalid::Refused(
                     "a column cannot be set to what is computed `over` other rows: take a query `as_value`",
                 ));
+            }
+            if let Term::Value(Value::Integer(key)) = term
+                && TEMPORARY_KEYS.contains(&key)
+                && table.key_source(column).is_some()
+            {
+                return Err(Invalid::Operand {
+                    table: table.name,
+                    column: definition.name,
+                    error: ValueError::new("a temporary key: save the entity that it is of first"),
+                });
             }
             set.push((column, term));
         }
@@ -461,7 +472,18 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
 
 fn told<E: Entity, S: Selection<E>>(written: &Written) -> Result<Vec<S::Output>> {
     let rows = written.rows(0);
-    rows.map(|row| decode_whole::<E, S>(&Values(row))).collect()
+    rows.map(|row| decode_whole::<E, S>(&Values(row)))
+        .collect::<Result<_>>()
+        .map_err(|error| unreadable::<E>(&error))
+}
+
+/// What was written stays so, whatever comes of what it told.
+pub(in crate::query) fn unreadable<E: Entity>(error: &Error) -> Error {
+    Error::new(
+        error.kind(),
+        format!("the rows were written, but what they returned cannot be read: {error}"),
+    )
+    .with_table(E::TABLE.name)
 }
 
 /// A row that was read already.

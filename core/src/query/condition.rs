@@ -105,20 +105,18 @@ pub(crate) enum Invalid {
 }
 
 impl<E> Condition<E> {
-    pub(in crate::query) const fn new(predicate: Predicate) -> Self {
+    pub(in crate::query) fn new(predicate: Predicate) -> Self {
         Self::shaped(Ok(predicate), Shape::FLAT)
     }
 
-    pub(in crate::query) const fn invalid(invalid: Invalid) -> Self {
+    pub(in crate::query) fn invalid(invalid: Invalid) -> Self {
         Self::shaped(Err(invalid), Shape::FLAT)
     }
 
-    pub(in crate::query) const fn shaped(
-        predicate: Result<Predicate, Invalid>,
-        shape: Shape,
-    ) -> Self {
+    pub(in crate::query) fn shaped(predicate: Result<Predicate, Invalid>, shape: Shape) -> Self {
         Self {
-            predicate,
+            // One that is too deep is let go of at once: dropping it calls itself for each level.
+            predicate: shape.check().and(predicate),
             shape,
             entity: PhantomData,
         }

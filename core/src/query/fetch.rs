@@ -127,6 +127,11 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         self.shape = self.shape.and(shape);
         if let Ok(conditions) = &mut self.conditions {
             match predicate {
+                Ok(predicate) if predicate.aggregates() => {
+                    self.conditions = Err(Invalid::Refused(
+                        "those that a relation leads to cannot be filtered by an aggregate: ask about it in `having`, or by `of_all`",
+                    ));
+                }
                 Ok(predicate) => conditions.push(predicate),
                 Err(invalid) => self.conditions = Err(invalid),
             }

@@ -211,7 +211,9 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         let is_of_many = |order: &OrderTerm| order.term.aggregates() || order.term.looks_around();
         if !self.having.is_empty()
             || self.order.iter().any(is_of_many)
-            || read.iter().any(Term::aggregates)
+            || read
+                .iter()
+                .any(|term| term.aggregates() || term.looks_around())
         {
             return Err(Invalid::Refused(
                 "pages are of rows, and sorted by what is known of each row alone: neither aggregates nor windows are taken",

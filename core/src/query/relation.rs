@@ -574,7 +574,13 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
     /// # }
     /// ```
     pub fn of(self, entity: &E) -> Query<R::Entity> {
-        Query::new().filter(match self.leads_from(entity) {
+        let query = if R::REQUIRED {
+            // The one row that has to be there always is.
+            Query::new().without_filters()
+        } else {
+            Query::new()
+        };
+        query.filter(match self.leads_from(entity) {
             Ok(predicate) => Condition::new(predicate),
             Err(invalid) => Condition::invalid(invalid),
         })
@@ -605,10 +611,13 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         Ok(match steps.next() {
             None => Predicate::All(equal),
             // Seen from the other end the join entity comes first.
-            Some(second) => Predicate::Related {
-                hops: vec![second.reversed().hop()],
-                conditions: equal,
-            },
+            Some(second) => {
+                equal.extend(J::conditions::<R::Entity>(&Lifted::None)?);
+                Predicate::Related {
+                    hops: vec![second.reversed().hop()],
+                    conditions: equal,
+                }
+            }
         })
     }
 

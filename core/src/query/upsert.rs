@@ -446,7 +446,9 @@ fn exact(column: &ColumnDef) -> Term {
 fn upserted<E: Entity>(written: &Written) -> Result<Upserted<E>> {
     let table = E::TABLE;
     let decoded = |row: Option<&[Value]>| -> Result<Option<E>> {
-        row.map(|row| entity::decode(&Values(row))).transpose()
+        row.map(|row| entity::decode(&Values(row)))
+            .transpose()
+            .map_err(|error| change::unreadable::<E>(&error))
     };
     let found = decoded(written.rows(0).next())?;
     let Some(mut row) = decoded(written.rows(1).next())? else {

@@ -257,11 +257,17 @@ impl Renderer {
     fn exists(&mut self, mut select: Select) {
         // The order may decide which rows there are only with a limit, and never whether there are any.
         select.order.clear();
-        // With equal rows made one there may be too few of them to leave out that many.
-        let is_counted = select.distinct && select.offset > 0;
-        let instead = (!select.columns.aggregates() && !is_counted).then_some("1");
+        let instead = (!select.columns.aggregates()).then_some("1");
         self.push("EXISTS (");
-        self.select(select, instead);
+        if select.distinct && select.offset > 0 {
+            // With equal rows made one there may be too few of them to leave out that many; in EXISTS itself SQLite takes
+            // no notice of DISTINCT.
+            self.push("SELECT 1 FROM (");
+            self.select(select, None);
+            self.push(")");
+        } else {
+            self.select(select, instead);
+        }
         self.push(")");
     }
 

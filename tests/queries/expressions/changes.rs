@@ -344,10 +344,6 @@ async fn what_the_library_or_the_database_keeps_cannot_be_set() {
         (all(), ErrorKind::Refused),
         (all().set(Account::OWNER, "a\0"), ErrorKind::Value),
         (
-            all().set_if(Account::OWNER, None::<&str>),
-            ErrorKind::Refused,
-        ),
-        (
             Account::query()
                 .distinct()
                 .update()
