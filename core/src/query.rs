@@ -43,6 +43,7 @@ mod subquery;
 mod table_sql;
 mod text;
 mod upsert;
+mod window;
 
 #[cfg(test)]
 mod fixture;
@@ -50,7 +51,7 @@ mod fixture;
 mod tests;
 
 pub use self::{
-    aggregates::{Over, count, dense_rank, rank, row_number},
+    aggregates::count,
     arithmetic::{Number, Summed},
     case::{Case, case},
     change::{Delete, Update},
@@ -72,7 +73,8 @@ pub use self::{
     selection::{Make, Projection, Selection, Whole, With, made, projected},
     subquery::exists,
     text::Text,
-    upsert::{Upsert, Upserted, upsert},
+    upsert::{Many, One, Upsert, Upserted, upsert, upsert_all},
+    window::{Bound, Over, cume_dist, dense_rank, ntile, percent_rank, rank, row_number},
 };
 pub(crate) use self::{
     condition::Invalid,

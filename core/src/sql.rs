@@ -30,7 +30,7 @@ pub(crate) use self::{
     predicate::{Comparison, Pattern, Predicate},
     render::statement_of,
     select::{ColumnList, Compound, Direction, Select, SetOperation},
-    term::{Aggregate, Hop, On, OrderTerm, Piece, Term, Window},
+    term::{Aggregate, Frame, Hop, On, OrderTerm, Piece, Term, Window},
 };
 pub use self::{
     executor::{Cost, Executor, Read, ReadTogether, ReadWork, Reads, Rows},

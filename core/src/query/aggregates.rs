@@ -3,7 +3,7 @@
 use crate::{
     entity::{Column, Entity},
     query::{
-        Condition, Expr, Nullable, Number, OrderBy, Orders, Part, Summed, Text, condition::Shape,
+        Condition, Expr, Nullable, Number, OrderBy, Over, Part, Summed, Text, condition::Shape,
         part::Node,
     },
     sql::{Aggregate, OrderTerm, Term, Window},
@@ -205,11 +205,13 @@ impl<E: Entity, T> Expr<E, T> {
             rows.order.into_iter().map(OrderBy::into_parts).unzip();
         let mut node = self.node();
         node.shape = shapes.into_iter().fold(node.shape, Shape::and);
+        let frame = rows.frame;
         let mut node = node.with(rows.nodes, |function, partition| {
             Term::Window(Box::new(Window {
                 function,
                 partition,
                 order: Vec::new(),
+                frame,
             }))
         });
         let order: Result<Vec<OrderTerm>, _> = order.into_iter().collect();
@@ -221,113 +223,5 @@ impl<E: Entity, T> Expr<E, T> {
             other => Ok(other),
         });
         node.into_expr()
-    }
-}
-
-/// The rows around a row, for [`Expr::over`](Column::over): those that are equal to it in some columns, in some order.
-///
-/// ```
-/// # use anabranch::prelude::*;
-/// use anabranch::query::{Over, dense_rank, rank, row_number};
-///
-/// # #[derive(Debug, Entity)]
-/// # struct Item { #[entity(id)] id: i64, name: String, price: i64, discount: Option<i64> }
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> anabranch::error::Result<()> {
-/// # let db = Database::temporary().await?;
-/// # db.create_tables::<Item>().await?;
-/// # let mut ctx = db.context();
-/// # for (name, price, discount) in [("tea", 3, None), ("cake", 7, Some(2)), ("jam", 7, Some(7))] {
-/// #     ctx.add(Item { id: 0, name: name.into(), price, discount });
-/// # }
-/// # ctx.save_changes().await?;
-/// let by_price = || Over::all().order_by(Item::PRICE.desc());
-/// let places = Item::query()
-///     .order_by(Item::ID.asc())
-///     .select((
-///         Item::NAME,
-///         rank().over(by_price()),
-///         dense_rank().over(by_price()),
-///         row_number().over(Over::all().partition_by(Item::PRICE).order_by(Item::ID.asc())),
-///         Item::NAME.lag(1).over(Over::all().order_by(Item::ID.asc())),
-///         Item::NAME.lead(1).over(Over::all().order_by(Item::ID.asc())),
-///         Item::PRICE.sum().over(Over::all()),
-///     ))
-///     .all(&db)
-///     .await?;
-/// let (name, rank, dense, number, before, after, sum) = &places[0];
-/// assert_eq!((&name[..], *rank, *dense, *number), ("tea", 3, 2, 1));
-/// assert_eq!((before.as_deref(), after.as_deref(), *sum), (None, Some("cake"), Some(17)));
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-pub struct Over<E> {
-    nodes: Vec<Node>,
-    order: Vec<OrderBy<E>>,
-}
-
-impl<E: Entity> Over<E> {
-    /// All rows of the result.
-    #[must_use]
-    pub const fn all() -> Self {
-        Self {
-            nodes: Vec::new(),
-            order: Vec::new(),
-        }
-    }
-
-    /// Those that are equal to it in this too.
-    #[must_use]
-    pub fn partition_by<T, P: Part>(mut self, expression: Column<E, T, P>) -> Self {
-        self.nodes.push(expression.node());
-        self
-    }
-
-    /// Numbered in this order; an aggregate is then of those up to the row.
-    #[must_use]
-    pub fn order_by(mut self, orders: impl Orders<E>) -> Self {
-        self.order.extend(orders.orders());
-        self
-    }
-}
-
-/// The number of the row among those it is [`over`](Column::over), from 1.
-#[must_use]
-pub fn row_number<E: Entity>() -> Expr<E, i64> {
-    window_function("row_number")
-}
-
-/// The same, with one number for rows that are equal in the order, and a gap after them.
-#[must_use]
-pub fn rank<E: Entity>() -> Expr<E, i64> {
-    window_function("rank")
-}
-
-/// The same without gaps.
-#[must_use]
-pub fn dense_rank<E: Entity>() -> Expr<E, i64> {
-    window_function("dense_rank")
-}
-
-fn window_function<E: Entity>(function: &'static str) -> Expr<E, i64> {
-    let call = Term::Call {
-        function,
-        args: Vec::new(),
-    };
-    Node::of(Ok(call)).into_expr()
-}
-
-/// # Looking at other rows
-impl<E: Entity, T: Nullable, P: Part> Column<E, T, P> {
-    /// The value of the row so many before this one, among those it is [`over`](Column::over); NULL if there is none.
-    pub fn lag(self, rows: u32) -> Expr<E, T::Nullable> {
-        let rows = Node::of(Ok(Term::Number(rows.into())));
-        self.call_with("lag", [rows])
-    }
-
-    /// The value of the row so many after this one; NULL if there is none.
-    pub fn lead(self, rows: u32) -> Expr<E, T::Nullable> {
-        let rows = Node::of(Ok(Term::Number(rows.into())));
-        self.call_with("lead", [rows])
     }
 }

@@ -1,6 +1,6 @@
 //! Inserting a row, or changing the one that is there under the same unique key.
 
-use std::{fmt, future::Future};
+use std::{fmt, future::Future, marker::PhantomData, mem};
 
 use chrono::Utc;
 use futures_util::{FutureExt as _, future};
@@ -21,16 +21,26 @@ use crate::{
     value::{ColumnType, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value, ValueRef},
 };
 
-/// An entity to be inserted, unless there is one under a unique key; made by [`upsert`].
+/// An entity to be inserted, unless there is one under a unique key, made by [`upsert`]; or [`Many`] of them, made by
+/// [`upsert_all`].
 #[must_use = "an upsert does nothing until it is executed"]
-pub struct Upsert<E> {
-    entity: E,
+pub struct Upsert<E, N = One> {
+    entities: Vec<E>,
+    number: PhantomData<fn() -> N>,
     on: Vec<usize>,
     /// The columns that become those of the entity; without it all that may.
     update: Option<Vec<usize>>,
     /// Those that become what an expression gives, or what is wrong with it.
     set: Vec<(usize, Result<Term, Invalid>)>,
 }
+
+/// An [`Upsert`] of one entity.
+#[derive(Debug, Clone, Copy)]
+pub struct One;
+
+/// An [`Upsert`] of any number of entities.
+#[derive(Debug, Clone, Copy)]
+pub struct Many;
 
 /// The columns in which no two rows are equal.
 struct UniqueKey {
@@ -111,16 +121,42 @@ impl<E> Upserted<E> {
 /// assert_eq!(third, Upserted::Existing(second.into_inner()));
 /// # Ok(()) }
 /// ```
-pub const fn upsert<E: Entity>(entity: E) -> Upsert<E> {
-    Upsert {
-        entity,
-        on: Vec::new(),
-        update: None,
-        set: Vec::new(),
-    }
+pub fn upsert<E: Entity>(entity: E) -> Upsert<E> {
+    Upsert::of(vec![entity])
 }
 
-impl<E: Entity> Upsert<E> {
+/// The same of many entities: all or none of them, in their order, so that of two with one key the second finds the first.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::upsert_all;
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String, count: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Word>().await?;
+/// let words = "tea cake tea".split(' ').map(|text| Word { id: 0, text: text.into(), count: 1 });
+/// let seen = upsert_all(words).on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1).execute(&db).await?;
+/// assert_eq!(seen.into_iter().map(|word| word.into_inner().count).collect::<Vec<_>>(), [1, 1, 2]);
+/// # Ok(()) }
+/// ```
+pub fn upsert_all<E: Entity>(entities: impl IntoIterator<Item = E>) -> Upsert<E, Many> {
+    Upsert::of(entities.into_iter().collect())
+}
+
+impl<E: Entity, N> Upsert<E, N> {
+    const fn of(entities: Vec<E>) -> Self {
+        Self {
+            entities,
+            number: PhantomData,
+            on: Vec::new(),
+            update: None,
+            set: Vec::new(),
+        }
+    }
+
     /// The unique key that decides: a column that is unique, or, called again, another column of a unique index. Without
     /// it the primary key does.
     pub fn on<T>(mut self, column: Column<E, T>) -> Self {
@@ -197,68 +233,54 @@ impl<E: Entity> Upsert<E> {
         self
     }
 
-    /// Does it; on the database in a transaction of its own, committed when this returns.
-    ///
-    /// # Errors
-    ///
-    /// Kind [`ErrorKind::Model`] if the columns given to [`on`](Self::on) are no unique key of all rows, or one given to
-    /// [`update`](Self::update) cannot be set; `Value` if a value cannot be stored, or the unique key has a NULL, which
-    /// equals nothing; those of constraints; and those that writing has.
-    ///
-    /// # Cancel safety
-    ///
-    /// That of [`WriteExecutor::write`].
-    pub fn execute<'c>(
-        self,
-        executor: impl WriteExecutor<'c>,
-    ) -> impl Future<Output = Result<Upserted<E>>> + Send {
-        match self.into_write() {
-            Ok(write) => executor
-                .write(write)
-                .map(|written| upserted(&written?))
-                .left_future(),
-            Err(error) => future::ready(Err(error)).right_future(),
-        }
-    }
-
-    /// Two statements: read what is there, and insert or change it.
+    /// Two statements for each: read what is there, and insert or change it.
     fn into_write(mut self) -> Result<Write> {
-        let table = E::TABLE;
         let on = self.unique_key()?;
         let updated = self.updated_columns(on.columns)?;
-        let is_new_key = self.entity.key().is_unset() && table.shared_key().is_none();
+        let mut write = Write::from_batch(Batch::default());
+        for entity in mem::take(&mut self.entities) {
+            self.push(&mut write, entity, &on, &updated)?;
+        }
+        Ok(write)
+    }
+
+    fn push(
+        &self,
+        write: &mut Write,
+        mut entity: E,
+        on: &UniqueKey,
+        updated: &[usize],
+    ) -> Result<()> {
+        let table = E::TABLE;
+        let is_new_key = entity.key().is_unset() && table.shared_key().is_none();
         if is_new_key
             && table.key_origin == KeyOrigin::Context
             && let Some(key) = E::Key::generate()
         {
-            self.entity.set_key(key);
+            entity.set_key(key);
         }
-        let values = self.values()?;
+        let values = values(&entity)?;
         let all = Term::All(TableSql::of(table).columns.clone());
         let read = Select {
             conditions: on.found(table, &values)?,
             ..Select::of(table.name, all.clone())
         };
         let writer_key = table.writer_key().filter(|_| is_new_key);
-        let mut write = Write::from_batch(Batch {
-            keys: (writer_key.into_iter())
-                .map(|column| NewKey {
-                    table: table.name,
-                    column: table.columns[column].name,
-                    above: 0,
-                })
-                .collect(),
-            ..Batch::default()
-        });
+        let position = write.batch.keys.len();
+        write.batch.keys.extend(writer_key.map(|column| NewKey {
+            table: table.name,
+            column: table.columns[column].name,
+            above: 0,
+        }));
         let table_and_cost = (table.name, TableSql::of(table).row_cost);
         let read = read.into_rows();
         write.push(table_and_cost, read.text, arguments(read.args), true);
         let written: Vec<usize> = table.written_columns().collect();
-        let insert = self.insert(&on, &updated, &written, &values, all)?;
+        let insert = self.insert(on, updated, &written, &values, all)?;
         let insert = insert.into_statement();
         let given = written.iter().map(|column| {
             if writer_key == Some(*column) {
-                Arg::Key(0)
+                Arg::Key(position)
             } else {
                 Arg::Value(values[*column].clone())
             }
@@ -270,7 +292,7 @@ impl<E: Entity> Upsert<E> {
             given.chain(rest).collect(),
             true,
         );
-        Ok(write)
+        Ok(())
     }
 
     /// Inserts the row, or changes the one that is there if it differs.
@@ -385,40 +407,97 @@ impl<E: Entity> Upsert<E> {
             }
         }
     }
+}
 
-    /// The values to insert.
-    fn values(&self) -> Result<Vec<Value>> {
-        let table = E::TABLE;
-        let mut values = entity::encode(&self.entity)?;
-        if let Some(column) = table.version {
-            values[column] = match values[column] {
-                Value::Integer(version) if version > 0 => Value::Integer(version),
-                _ => Value::Integer(1),
-            };
+impl<E: Entity> Upsert<E> {
+    /// Does it; on the database in a transaction of its own, committed when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`ErrorKind::Model`] if the columns given to [`on`](Self::on) are no unique key of all rows, or one given to
+    /// [`update`](Self::update) cannot be set; `Value` if a value cannot be stored, or the unique key has a NULL, which
+    /// equals nothing; those of constraints; and those that writing has.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`WriteExecutor::write`].
+    pub fn execute<'c>(
+        self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<Upserted<E>>> + Send {
+        match self.into_write() {
+            Ok(write) => executor
+                .write(write)
+                .map(|written| upserted(&written?, 0))
+                .left_future(),
+            Err(error) => future::ready(Err(error)).right_future(),
         }
-        if let Some(column) = table.commit_seq {
-            values[column] = Value::Integer(0);
-        }
-        for column in [table.created_at, table.updated_at].into_iter().flatten() {
-            if table.columns[column].is_unset_time(&values[column]) {
-                values[column] = now::<E>(column)?;
-            }
-        }
-        for (column, value) in values.iter().enumerate() {
-            if let Value::Integer(integer) = value
-                && TEMPORARY_KEYS.contains(integer)
-                && table.key_source(column).is_some()
-            {
-                return Err(Error::new(
-                    ErrorKind::Value,
-                    "holds a temporary key: save the entity that it refers to first",
-                )
-                .with_table(table.name)
-                .with_column(table.columns[column].name));
-            }
-        }
-        Ok(values)
     }
+}
+
+impl<E: Entity> Upsert<E, Many> {
+    /// Does it; on the database in one transaction, committed when this returns. What became of each, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upsert::execute`] of one; then none was written.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`WriteExecutor::write`].
+    pub fn execute<'c>(
+        self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<Vec<Upserted<E>>>> + Send {
+        let count = self.entities.len();
+        match self.into_write() {
+            Ok(_) if count == 0 => future::ready(Ok(Vec::new())).right_future(),
+            Ok(write) => executor
+                .write(write)
+                .map(move |written| {
+                    let written = written?;
+                    (0..count)
+                        .map(|number| upserted(&written, number))
+                        .collect()
+                })
+                .left_future(),
+            Err(error) => future::ready(Err(error)).right_future(),
+        }
+    }
+}
+
+/// The values to insert.
+fn values<E: Entity>(entity: &E) -> Result<Vec<Value>> {
+    let table = E::TABLE;
+    let mut values = entity::encode(entity)?;
+    if let Some(column) = table.version {
+        values[column] = match values[column] {
+            Value::Integer(version) if version > 0 => Value::Integer(version),
+            _ => Value::Integer(1),
+        };
+    }
+    if let Some(column) = table.commit_seq {
+        values[column] = Value::Integer(0);
+    }
+    for column in [table.created_at, table.updated_at].into_iter().flatten() {
+        if table.columns[column].is_unset_time(&values[column]) {
+            values[column] = now::<E>(column)?;
+        }
+    }
+    for (column, value) in values.iter().enumerate() {
+        if let Value::Integer(integer) = value
+            && TEMPORARY_KEYS.contains(integer)
+            && table.key_source(column).is_some()
+        {
+            return Err(Error::new(
+                ErrorKind::Value,
+                "holds a temporary key: save the entity that it refers to first",
+            )
+            .with_table(table.name)
+            .with_column(table.columns[column].name));
+        }
+    }
+    Ok(values)
 }
 
 fn arguments(values: Vec<Value>) -> Vec<Arg> {
@@ -443,15 +522,15 @@ fn exact(column: &ColumnDef) -> Term {
     ])
 }
 
-fn upserted<E: Entity>(written: &Written) -> Result<Upserted<E>> {
+fn upserted<E: Entity>(written: &Written, number: usize) -> Result<Upserted<E>> {
     let table = E::TABLE;
     let decoded = |row: Option<&[Value]>| -> Result<Option<E>> {
         row.map(|row| entity::decode(&Values(row)))
             .transpose()
             .map_err(|error| change::unreadable::<E>(&error))
     };
-    let found = decoded(written.rows(0).next())?;
-    let Some(mut row) = decoded(written.rows(1).next())? else {
+    let found = decoded(written.rows(number * 2).next())?;
+    let Some(mut row) = decoded(written.rows(number * 2 + 1).next())? else {
         return found.map(Upserted::Existing).ok_or_else(|| {
             Error::new(
                 ErrorKind::Constraint,
@@ -473,7 +552,7 @@ fn upserted<E: Entity>(written: &Written) -> Result<Upserted<E>> {
     })
 }
 
-impl<E> fmt::Debug for Upsert<E> {
+impl<E, N> fmt::Debug for Upsert<E, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upsert")
             .field("on", &self.on)

@@ -72,6 +72,7 @@ impl Select {
             },
             partition,
             order: std::mem::take(&mut self.order),
+            frame: None,
         }));
         self.columns = Term::Several(vec![self.columns, number]);
         let mut renderer = Renderer::default();

@@ -120,6 +120,19 @@ pub(crate) struct Window {
     pub partition: Vec<Term>,
     /// The order within a part.
     pub order: Vec<OrderTerm>,
+    /// Which of the part's rows.
+    pub frame: Option<Frame>,
+}
+
+/// The rows of a [`Window`], seen from one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// In what the bounds count.
+    pub unit: &'static str,
+    /// The first, as SQL.
+    pub from: String,
+    /// The last, as SQL.
+    pub to: String,
 }
 
 /// A step along a relation.

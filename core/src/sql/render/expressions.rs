@@ -2,7 +2,7 @@
 
 use crate::{
     sql::{
-        Aggregate, Hop, Identifier, Pattern, Predicate, Quoted, Term, Window, list,
+        Aggregate, Frame, Hop, Identifier, Pattern, Predicate, Quoted, Term, Window, list,
         render::{LONGEST_CHAIN, Renderer, row_count},
     },
     value::Value,
@@ -146,6 +146,9 @@ impl Renderer {
             self.separated(window.partition, Self::term);
         }
         self.order(window.order);
+        if let Some(Frame { unit, from, to }) = window.frame {
+            self.display(format_args!(" {unit} BETWEEN {from} AND {to}"));
+        }
         self.push(")");
     }
 
