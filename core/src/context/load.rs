@@ -148,6 +148,9 @@ impl<E: Entity, S: Tracking<E>> Query<E, S> {
     /// let tea = Item::query().filter(Item::NAME.eq("tea")).load_one(&mut ctx).await?;
     /// ctx[tea].price += 1;
     /// ctx.save_changes().await?;
+    /// let dearest = Item::query().order_by(Item::PRICE.desc()).load_first(&mut ctx).await?;
+    /// let jam = Item::query().filter(Item::NAME.eq("jam")).load_optional(&mut ctx).await?;
+    /// assert_eq!((dearest, jam), (Some(tea), None));
     /// # Ok(()) }
     /// ```
     ///
@@ -206,6 +209,35 @@ impl<E: Entity, S: Tracking<E>> Query<E, S> {
 
 impl<E: Entity, S: Tracking<E>> Paged<E, S> {
     /// Reads the page, and tracks its entities.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for price in [1, 2, 3] { ctx.add(Item { id: 0, price }); }
+    /// # ctx.save_changes().await?;
+    /// # ctx.clear();
+    /// let mut next = None;
+    /// loop {
+    ///     let page = Item::query().page(next, 2).load(&mut ctx).await?;
+    ///     for item in page.items {
+    ///         ctx[item].price += 1;
+    ///     }
+    ///     ctx.save_changes().await?;
+    ///     ctx.clear();
+    ///     next = page.next;
+    ///     if next.is_none() {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(Item::query().sum(Item::PRICE, &db).await?, Some(9));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -198,7 +198,7 @@ impl<E: Entity, T> Expr<E, T> {
         node.into_expr()
     }
 
-    /// An aggregate, or a function such as [`row_number`], of the rows around each row, which stay rows of their own.
+    /// An aggregate, or a function such as [`row_number`](crate::query::row_number), of the rows around each row, which stay rows of their own.
     #[must_use]
     pub fn over(self, rows: Over<E>) -> Self {
         let (order, shapes): (Vec<_>, Vec<_>) =

@@ -50,6 +50,35 @@ pub struct Over<E> {
 }
 
 /// Where a frame begins or ends, seen from the row that it is of.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Bound, Over, cume_dist, ntile, percent_rank};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Day { #[entity(id)] id: i64, rain: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Day>().await?;
+/// # let mut ctx = db.context();
+/// # for rain in [1, 2, 4, 8] { ctx.add(Day { id: 0, rain }); }
+/// # ctx.save_changes().await?;
+/// let all = || Over::all().order_by(Day::ID.asc());
+/// let days = Day::query()
+///     .order_by(Day::ID.asc())
+///     .select((
+///         Day::RAIN.sum().over(all().rows(Bound::Preceding(1), Bound::CurrentRow)),
+///         Day::RAIN.sum().over(all().range(Bound::CurrentRow, Bound::Following(2))),
+///         Day::RAIN.last_value().over(all().groups(Bound::Unbounded, Bound::Unbounded)),
+///         (Day::RAIN.first_value().over(all()), Day::RAIN.nth_value(2).over(all())),
+///         (ntile(2).over(all()), percent_rank().over(all()), cume_dist().over(all())),
+///     ))
+///     .all(&db)
+///     .await?;
+/// assert_eq!(days[1], (Some(3), Some(14), Some(8), (Some(1), Some(2)), (1, 1.0 / 3.0, 0.5)));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// With the first row, or the last.
