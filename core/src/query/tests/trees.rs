@@ -234,7 +234,7 @@ fn what_is_changed_may_depend_on_relations() {
             Order::TOTAL,
             Order::LINES.of_all(Line::PRICE.sum()).coalesce(0),
         );
-    expect![[r#"Update(UPDATE "orders" AS t0 SET "total" = coalesce((SELECT sum(t1."price") FROM "line" AS t1 WHERE t1."order_id" = t0."id"), ?1), "version" = (t0."version" + 1) WHERE EXISTS (SELECT 1 FROM "customer" AS t2 WHERE t2."id" = t0."customer_id" AND t2."name" = ?2))"#]].assert_eq(&format!("{update:?}"));
+    expect![[r#"Update(UPDATE "orders" AS t0 SET "total" = anabranch_within(coalesce((SELECT sum(t1."price") FROM "line" AS t1 WHERE t1."order_id" = t0."id"), ?1), -9223372036854775808, 9223372036854775807), "version" = (t0."version" + 1) WHERE EXISTS (SELECT 1 FROM "customer" AS t2 WHERE t2."id" = t0."customer_id" AND t2."name" = ?2))"#]].assert_eq(&format!("{update:?}"));
     let delete = Line::query().order_by(Line::ID.asc()).limit(5).delete();
     expect![[r#"Delete(DELETE FROM "line" WHERE "id" IN (SELECT "id" FROM "line" ORDER BY "id" ASC LIMIT 5))"#]].assert_eq(&format!("{delete:?}"));
     let upsert = upsert(Tag {
