@@ -4,7 +4,7 @@
 mod asked;
 mod of_each;
 
-use std::{collections::HashMap, fmt, mem};
+use std::{collections::HashMap, fmt};
 
 use crate::{
     entity::{Entity, Identities, TableDef},
@@ -14,10 +14,10 @@ use crate::{
         Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
-        relation::Ends,
+        route::Ends,
         step::Step,
     },
-    sql::{Hop, OrderTerm, Predicate, Reads, Select, Term},
+    sql::{OrderTerm, Predicate, Reads, Select, Term},
     value::{Row, Value, ValueRef},
 };
 
@@ -82,8 +82,8 @@ pub struct Fetch<E, R, J = (), N = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
-    /// What join entities must fulfil, beside their filters.
-    between: Vec<Predicate>,
+    /// The steps, once the filters of the entities between are in their place.
+    steps: Option<Vec<Step>>,
 }
 
 /// What one row of a query has to begin with.
@@ -115,7 +115,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
-            between: Vec::new(),
+            steps: None,
         }
     }
 }
@@ -174,13 +174,13 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         self
     }
 
-    /// Reads also those that the filter of this name leaves out: one of the other entity, or of the join entity.
+    /// Reads also those that the filter of this name leaves out: one of the other entity, or of an entity between.
     pub fn without_filter(mut self, name: &'static str) -> Self {
         self.lifted.add(name);
         self
     }
 
-    /// Reads also those that any filter leaves out: of the other entity, and of the join entity.
+    /// Reads also those that any filter leaves out: of the other entity, and of those between.
     pub fn without_filters(mut self) -> Self {
         self.lifted = Lifted::All;
         self
@@ -213,6 +213,14 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         Ok(rest.put_selection(make(selection)?))
     }
 
+    /// The steps, with the filters of the entities between.
+    fn steps(&self) -> Result<Vec<Step>, Invalid> {
+        match &self.steps {
+            Some(steps) => Ok(steps.clone()),
+            None => self.relation.steps_without(&self.lifted),
+        }
+    }
+
     fn take_selection(self) -> (N, Fetch<E, R, J>) {
         let Self {
             relation,
@@ -223,7 +231,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
-            between,
+            steps,
         } = self;
         let rest = Fetch {
             relation,
@@ -234,7 +242,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
-            between,
+            steps,
         };
         (selection, rest)
     }
@@ -251,7 +259,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
-            between: self.between,
+            steps: self.steps,
         }
     }
 }
@@ -259,20 +267,17 @@ impl<E, R, J> Fetch<E, R, J> {
 impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
     /// The same by way of the join entities, which are read too.
     pub(crate) fn by_join(self) -> Result<Joined<E, T, J, N>, Invalid> {
-        let Ends::Through { by, to } = self.relation.ends else {
+        let steps = self.steps()?;
+        let (Ends::Through { by, to }, [first, second]) = (self.relation.route.first(), &steps[..])
+        else {
             return Err(Invalid::Refused("a relation goes through nothing"));
         };
-        let step = Step::to_parent(J::TABLE, to, T::TABLE)?;
-        let mut conditions = J::conditions::<T>(&self.lifted)?;
-        conditions.extend(self.between.iter().cloned());
-        conditions.extend(beyond(&step, self.all_conditions()?));
-        let order = self.order.into_iter().map(|order| OrderTerm {
-            term: Term::At {
-                hops: vec![step.hop()],
-                term: Box::new(order.term),
-            },
-            direction: order.direction,
-        });
+        let seen = Select {
+            order: self.order.clone(),
+            ..Select::of(T::TABLE.name, Term::Several(Vec::new()))
+        };
+        let mut conditions = beyond(second, self.all_conditions(&steps)?);
+        conditions.extend(first.conditions.iter().cloned());
         let mut others = Fetch::new(Relation::<J, T>::belongs_to(to)).put_selection(self.selection);
         others.shape = self.shape.around();
         Ok(Fetch {
@@ -280,12 +285,12 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
             selection: (Whole, others),
             conditions: Ok(conditions),
             shape: self.shape,
-            order: order.collect(),
+            order: seen.from_start(J::TABLE.name, &[second.hop()]).order,
             limit: self.limit,
             offset: self.offset,
             // Those that apply are among the conditions.
             lifted: Lifted::All,
-            between: Vec::new(),
+            steps: None,
         })
     }
 }
@@ -298,6 +303,20 @@ impl<E: Entity, T: Entity, J: Entity> Relation<E, Vec<T>, J> {
             .without_filters()
             .fulfilling(joined.conditions?)
             .select(joined.selection))
+    }
+}
+
+/// What is read of entities and asked of them, in a statement that begins with the join entities; whether there is such an
+/// entity comes first.
+fn of_joined(select: Select, step: &Step) -> Select {
+    let hops = vec![step.hop()];
+    let conditions = beyond(step, select.conditions.clone());
+    let is_there = Term::Test(Box::new(Predicate::is_there(hops.clone())));
+    let seen = select.from_start(step.from.name, &hops);
+    Select {
+        columns: Term::Several(vec![is_there, seen.columns]),
+        conditions,
+        ..seen
     }
 }
 
@@ -314,7 +333,7 @@ fn beyond(step: &Step, conditions: Vec<Predicate>) -> Vec<Predicate> {
         .collect();
     if !conditions.is_empty() {
         let hops = vec![step.hop()];
-        let missing = is_there(hops.clone()).complement();
+        let missing = Predicate::is_there(hops.clone()).complement();
         let fulfils = Predicate::At {
             hops,
             predicate: Box::new(Predicate::All(conditions)),
@@ -322,13 +341,6 @@ fn beyond(step: &Step, conditions: Vec<Predicate>) -> Vec<Predicate> {
         all.push(Predicate::Any(vec![fulfils, missing]));
     }
     all
-}
-
-fn is_there(hops: Vec<Hop>) -> Predicate {
-    Predicate::At {
-        hops,
-        predicate: Box::new(Predicate::All(Vec::new())),
-    }
 }
 
 /// Join entities, each with the entity that it leads to.
@@ -341,39 +353,34 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
     /// The statement that reads those of these keys, the columns that refer to the key first.
     fn select_for(&self, keys: &[&[Value]]) -> Result<crate::sql::Statement, Invalid> {
         self.shape.check()?;
-        let steps = self.relation.steps()?;
+        let steps = self.steps()?;
         let [first, further @ ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
-        let links = first.links();
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
-        let mut conditions = self.all_conditions()?;
-        let mut order = self.order.clone();
-        if let [second] = further {
-            let at = |term| Term::At {
-                hops: vec![second.hop()],
-                term: Box::new(term),
-            };
-            let is_there = Term::Test(Box::new(is_there(vec![second.hop()])));
-            terms = vec![is_there, at(Term::Several(terms))];
-            for term in &mut order {
-                let there = mem::replace(&mut term.term, Term::Value(Value::Null));
-                term.term = at(there);
-            }
-            conditions = beyond(second, conditions);
-            conditions.extend(self.between.iter().cloned());
-            conditions.extend(J::conditions::<R::Entity>(&self.lifted)?);
-        }
-        conditions.insert(0, Predicate::among(&links, keys));
-        let columns = links.iter().cloned().chain(terms).collect();
-        let select = Select {
-            conditions,
-            order,
-            limit: self.limit,
-            offset: self.offset,
-            ..Select::of(first.to.name, Term::Several(columns))
+        let mut select = Select {
+            conditions: self.all_conditions(&steps)?,
+            order: self.order.clone(),
+            ..Select::of(R::Entity::TABLE.name, Term::Several(terms))
         };
+        let mut links = first.links();
+        let starts = vec![Predicate::among(&links, keys)];
+        if J::IS_CHAIN && Step::may_meet(&steps) {
+            links = select.read_from_ends(&steps, starts, links);
+        } else {
+            if let ([second], Some(_)) = (further, J::JOIN) {
+                select = of_joined(select, second);
+            } else if !further.is_empty() {
+                let hops: Vec<_> = further.iter().map(Step::hop).collect();
+                select = select.from_start(first.to.name, &hops);
+            }
+            select.conditions.splice(0..0, starts);
+            select.conditions.extend(first.conditions.iter().cloned());
+        }
+        select.columns = Term::Several(links.iter().cloned().chain([select.columns]).collect());
+        select.limit = self.limit;
+        select.offset = self.offset;
         if select.limit.is_some() || select.offset > 0 {
             return Ok(select.into_rows_of_parts(links));
         }
@@ -386,7 +393,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         keys: &[Vec<Value>],
         reads: &mut dyn Reads,
     ) -> Result<Vec<Vec<N::Output>>> {
-        let steps = self.relation.steps()?;
+        let steps = self.steps()?;
         let [first, ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere").into());
         };
@@ -482,9 +489,9 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     /// With the filters in their place: they may look at the task, which the others are not read on.
     fn prepare(mut self) -> Result<Self::Prepared, Invalid> {
-        self.between
-            .extend(J::conditions::<R::Entity>(&self.lifted)?);
-        self.conditions = Ok(self.all_conditions()?);
+        let steps = self.steps()?;
+        self.conditions = Ok(self.all_conditions(&steps)?);
+        self.steps = Some(steps);
         self.lifted = Lifted::All;
         let (selection, rest) = self.take_selection();
         Ok(rest.put_selection(selection.prepare()?))
@@ -492,7 +499,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     fn width() -> usize {
         if R::MANY {
-            E::TABLE.key.len()
+            J::width::<E, R>()
         } else {
             1 + N::width()
         }
@@ -500,19 +507,19 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
         self.shape.check()?;
-        let steps = self.relation.steps()?;
+        let steps = self.steps()?;
         if R::MANY {
             // What is wrong with it is told before anything is read.
             self.selection.terms(&mut Vec::new())?;
-            self.all_conditions()?;
+            self.all_conditions(&steps)?;
             let links = &steps[0].from_columns;
             terms.extend((links.iter()).map(|column| Term::Column(E::TABLE.columns[*column].name)));
-            // As many values as a key has: of the relation's columns the type knows nothing.
-            terms.extend((links.len()..E::TABLE.key.len()).map(|_| Term::Number(0)));
+            // As many values as there may be: of the relation's columns the type knows nothing.
+            terms.extend((links.len()..Self::width()).map(|_| Term::Number(0)));
             return Ok(());
         }
         let hops: Vec<_> = steps.iter().map(Step::hop).collect();
-        let mut conditions = self.all_conditions()?;
+        let mut conditions = self.all_conditions(&steps)?;
         if self.limit == Some(0) || self.offset > 0 {
             conditions.push(Predicate::Constant(false));
         }
@@ -531,15 +538,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial> {
         if R::MANY {
-            let mut key = Vec::with_capacity(E::TABLE.key.len());
-            for (position, column) in E::TABLE.key_columns().enumerate() {
-                let value = row.value(at + position).to_value().map_err(|error| {
-                    Error::new(ErrorKind::Decode, error.to_string())
-                        .with_table(E::TABLE.name)
-                        .with_column(column.name)
-                })?;
-                key.push(value);
-            }
+            let values = (at..at + Self::width()).map(|at| row.value(at).to_value());
+            let key = values.collect::<Result<_, _>>().map_err(|error| {
+                Error::new(ErrorKind::Decode, error.to_string()).with_table(E::TABLE.name)
+            })?;
             return Ok(Begun::Many(key));
         }
         let is_there = row.value(at) == ValueRef::Integer(1);
@@ -641,7 +643,7 @@ impl<E, R, J, N: Clone> Clone for Fetch<E, R, J, N> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
-            between: self.between.clone(),
+            steps: self.steps.clone(),
         }
     }
 }
