@@ -94,7 +94,7 @@ impl Grouping<'_> {
                 terms.iter().all(|term| self.has(term))
             }
             Term::Infix { left, right, .. } => self.has(left) && self.has(right),
-            Term::Cast { of, .. } => self.has(of),
+            Term::Cast { of, .. } | Term::Exact(of) => self.has(of),
             Term::Case {
                 branches,
                 otherwise,

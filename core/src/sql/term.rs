@@ -54,6 +54,8 @@ pub(crate) enum Term {
         /// The type's name.
         to: &'static str,
     },
+    /// Text that is compared byte by byte, whatever its collating sequence.
+    Exact(Box<Self>),
     /// The first of several whose condition is true.
     Case {
         /// The conditions, and what there is under each.
@@ -173,7 +175,7 @@ impl Term {
                 terms.iter().any(Self::looks_elsewhere)
             }
             Self::Infix { left, right, .. } => left.looks_elsewhere() || right.looks_elsewhere(),
-            Self::Cast { of, .. } => of.looks_elsewhere(),
+            Self::Cast { of, .. } | Self::Exact(of) => of.looks_elsewhere(),
             Self::Case {
                 branches,
                 otherwise,
@@ -229,7 +231,7 @@ impl Term {
                 terms.iter().any(|term| term.has(is))
             }
             Self::Infix { left, right, .. } => left.has(is) || right.has(is),
-            Self::Cast { of: term, .. } | Self::At { term, .. } => term.has(is),
+            Self::Cast { of: term, .. } | Self::Exact(term) | Self::At { term, .. } => term.has(is),
             Self::Case {
                 branches,
                 otherwise,

@@ -34,6 +34,10 @@ impl Renderer {
                 right,
             } => self.infix(*left, operator, *right),
             Term::Cast { of, to } => self.cast(*of, to),
+            Term::Exact(of) => {
+                self.term(*of);
+                self.push(" COLLATE BINARY");
+            }
             Term::Case {
                 branches,
                 otherwise,
