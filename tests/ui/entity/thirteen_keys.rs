@@ -1,4 +1,4 @@
-//! A key of five columns.
+//! A key of thirteen columns.
 
 use anabranch::entity::Entity;
 
@@ -14,6 +14,22 @@ struct Cell {
     d: i64,
     #[entity(id)]
     e: i64,
+    #[entity(id)]
+    f: i64,
+    #[entity(id)]
+    g: i64,
+    #[entity(id)]
+    h: i64,
+    #[entity(id)]
+    i: i64,
+    #[entity(id)]
+    j: i64,
+    #[entity(id)]
+    k: i64,
+    #[entity(id)]
+    l: i64,
+    #[entity(id)]
+    m: i64,
 }
 
 fn main() {}
