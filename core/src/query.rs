@@ -22,6 +22,7 @@ mod columns;
 mod compound;
 mod condition;
 mod dates;
+mod exact_text;
 mod fetch;
 mod filters;
 mod find;
@@ -29,6 +30,7 @@ mod fragment;
 mod grouping;
 mod json_list;
 mod json_path;
+mod named_row;
 mod nullable;
 mod operand;
 mod order_by;
@@ -63,6 +65,7 @@ pub use self::{
     fragment::{Argument, Arguments, List, fragment, list},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},
+    named_row::by_names,
     nullable::Nullable,
     operand::Operand,
     order_by::{OrderBy, Orders},
@@ -83,7 +86,7 @@ pub(crate) use self::{
     step::Step,
     table_sql::TableSql,
 };
-pub use anabranch_macros::Projection;
+pub use anabranch_macros::{FromRow, Projection};
 
 use std::{fmt, marker::PhantomData};
 

@@ -14,6 +14,7 @@ mod many;
 mod pages;
 mod partition;
 mod places;
+mod rows;
 mod thing;
 mod upserts;
 mod values;
