@@ -28,6 +28,7 @@ mod filters;
 mod find;
 mod fragment;
 mod grouping;
+mod json_field;
 mod json_list;
 mod json_path;
 mod named_row;
@@ -63,6 +64,7 @@ pub use self::{
     fetch::{Begun, Fetch},
     find::find,
     fragment::{Argument, Arguments, List, fragment, list},
+    json_field::{JsonField, JsonPart},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},
     named_row::by_names,
@@ -86,7 +88,7 @@ pub(crate) use self::{
     step::Step,
     table_sql::TableSql,
 };
-pub use anabranch_macros::{FromRow, Projection};
+pub use anabranch_macros::{FromRow, JsonFields, Projection};
 
 use std::{fmt, marker::PhantomData};
 

@@ -32,6 +32,8 @@ pub(crate) enum Place {
     /// A struct that is read from a row of raw SQL.
     Row,
     RowField,
+    /// A struct that is stored as JSON.
+    Json,
 }
 
 /// What a field of an entity takes.
@@ -137,6 +139,7 @@ impl Place {
             Self::Projection => &["entity", "crate"],
             Self::ProjectionField => &["from", "nested", "json", "scale", "padded"],
             Self::Row => &["rename_all", "crate"],
+            Self::Json => &["crate"],
             Self::RowField => &[
                 "column", "json", "scale", "padded", "embed", "prefix", "skip",
             ],
@@ -189,6 +192,7 @@ impl Place {
             Self::Projection => "a projection",
             Self::ProjectionField => "a field of a projection",
             Self::Row => "a struct of a row",
+            Self::Json => "a struct of JSON",
             Self::RowField => "a field of a row",
         }
     }
@@ -204,6 +208,7 @@ impl Place {
             Self::Projection => &[Self::ProjectionField],
             Self::ProjectionField => &[Self::Projection],
             Self::Row => &[Self::RowField],
+            Self::Json => &[],
             Self::RowField => &[Self::Row],
             Self::Embedded => &[Self::EmbeddedField, Self::Struct],
             Self::EmbeddedField => &[Self::Field, Self::Struct],

@@ -10,6 +10,7 @@ mod dates;
 mod depth;
 mod exact;
 mod frames;
+mod json_fields;
 mod many;
 mod pages;
 mod partition;

@@ -89,7 +89,7 @@ impl Grouping<'_> {
             return true;
         }
         match term {
-            Term::Column(_) | Term::All(_) | Term::Path { .. } | Term::Length(_) => false,
+            Term::Column(_) | Term::All(_) | Term::Path { .. } | Term::Length(..) => false,
             Term::Several(terms) | Term::Call { args: terms, .. } => {
                 terms.iter().all(|term| self.has(term))
             }

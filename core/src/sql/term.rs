@@ -23,8 +23,8 @@ pub(crate) enum Term {
         /// The path, which SQLite takes.
         path: Arc<str>,
     },
-    /// The length of the list that the column holds as JSON.
-    Length(&'static str),
+    /// The length of the list that the column holds as JSON, or that stands at a path in it.
+    Length(&'static str, Option<Arc<str>>),
     /// A value.
     Value(Value),
     /// Any number of values, for what stands in the parentheses of IN.
@@ -203,7 +203,7 @@ impl Term {
             Self::Column(_)
             | Self::All(_)
             | Self::Path { .. }
-            | Self::Length(_)
+            | Self::Length(..)
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)
@@ -249,7 +249,7 @@ impl Term {
             | Self::Column(_)
             | Self::All(_)
             | Self::Path { .. }
-            | Self::Length(_)
+            | Self::Length(..)
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)
