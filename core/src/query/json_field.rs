@@ -83,6 +83,7 @@ pub trait JsonPart {
     type Column: Nullable;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: JsonScalar> JsonPart for T {
     type Column = T;
 }

@@ -25,13 +25,12 @@ impl Row for Named<'_> {
     }
 }
 
+/// Makes a struct of such a row, or says which column does not fit its field.
+type Decode<T> = fn(&dyn Row) -> Result<T, (usize, ValueError)>;
+
 /// Reads a struct with these columns; what the code of a derive needs.
 #[doc(hidden)]
-pub fn by_names<T>(
-    row: &dyn Row,
-    columns: &[ColumnDef],
-    decode: fn(&dyn Row) -> Result<T, (usize, ValueError)>,
-) -> Result<T> {
+pub fn by_names<T>(row: &dyn Row, columns: &[ColumnDef], decode: Decode<T>) -> Result<T> {
     let undecoded = |message| Error::new(ErrorKind::Decode, message);
     let places = row
         .places(&|names| find(columns, names))
