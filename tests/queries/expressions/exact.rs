@@ -90,6 +90,9 @@ async fn words() -> (Database, Vec<Word>) {
     (db, words)
 }
 
+/// The same question in Rust.
+type Is = fn(&str, &str) -> bool;
+
 /// That the three conditions about an expression select the words of whose text they are so, and their opposites all others.
 async fn selects<T: Text, P: Part>(
     db: &Database,
@@ -99,7 +102,7 @@ async fn selects<T: Text, P: Part>(
     text: &str,
 ) {
     let (first, second) = (expression.clone(), expression.clone());
-    let searches: [(Condition<Word>, fn(&str, &str) -> bool); 3] = [
+    let searches: [(Condition<Word>, Is); 3] = [
         (first.starts_with_exact(text), |it, text| {
             it.starts_with(text)
         }),
