@@ -22,13 +22,16 @@ mod columns;
 mod compound;
 mod condition;
 mod dates;
+mod exact_text;
 mod fetch;
 mod filters;
 mod find;
 mod fragment;
 mod grouping;
+mod json_field;
 mod json_list;
 mod json_path;
+mod named_row;
 mod nullable;
 mod operand;
 mod order_by;
@@ -61,8 +64,10 @@ pub use self::{
     fetch::{Begun, Fetch},
     find::find,
     fragment::{Argument, Arguments, List, fragment, list},
+    json_field::{JsonField, JsonPart},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},
+    named_row::by_names,
     nullable::Nullable,
     operand::Operand,
     order_by::{OrderBy, Orders},
@@ -83,7 +88,7 @@ pub(crate) use self::{
     step::Step,
     table_sql::TableSql,
 };
-pub use anabranch_macros::Projection;
+pub use anabranch_macros::{FromRow, JsonFields, Projection};
 
 use std::{fmt, marker::PhantomData};
 

@@ -87,7 +87,17 @@ pub trait Row {
 
     /// The value of the column at `index`, counted from 0; NULL beyond the last.
     fn value(&self, index: usize) -> ValueRef<'_>;
+
+    /// What `find` makes of the names of all columns. It is asked once for a statement, however many rows that has.
+    #[doc(hidden)]
+    fn places(&self, _find: FindPlaces<'_>) -> Result<&[usize], ValueError> {
+        Err(ValueError::fixed("the columns of this row have no names"))
+    }
 }
+
+/// Finds the positions of columns among the names of all.
+#[doc(hidden)]
+pub type FindPlaces<'a> = &'a dyn Fn(&[&str]) -> Result<Vec<usize>, ValueError>;
 
 /// How a column is declared; the names are those of STRICT tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

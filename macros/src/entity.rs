@@ -186,6 +186,9 @@ fn table_name(name: &Ident, settings: &Settings, errors: &mut Errors) -> String 
     table
 }
 
+/// `PrimaryKey` is implemented for tuples of so many.
+const MOST_KEY_COLUMNS: usize = 12;
+
 fn check_key(name: &Ident, fields: &[Field], errors: &mut Errors) {
     let key: Vec<_> = (fields.iter())
         .filter(|field| field.role == Some(Role::Id))
@@ -195,10 +198,10 @@ fn check_key(name: &Ident, fields: &[Field], errors: &mut Errors) {
             name,
             "no field is the key: write #[entity(id)] on one of type `i64`, `Uuid` or `String`, or on several",
         );
-    } else if let Some(fifth) = key.get(4) {
+    } else if let Some(excess) = key.get(MOST_KEY_COLUMNS) {
         errors.push(
-            &fifth.member,
-            "a key has at most four columns: remove `id` here, or give the entity a key of its own and a unique index",
+            &excess.member,
+            "a key has at most twelve columns: remove `id` here, or give the entity a key of its own and a unique index",
         );
     }
     // Of several columns each may be unique, or be looked for, by itself.

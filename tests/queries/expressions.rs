@@ -8,11 +8,14 @@
 mod changes;
 mod dates;
 mod depth;
+mod exact;
 mod frames;
+mod json_fields;
 mod many;
 mod pages;
 mod partition;
 mod places;
+mod rows;
 mod thing;
 mod upserts;
 mod values;

@@ -1,5 +1,7 @@
 //! Applying one batch inside of an open transaction: keys, statements, checks.
 
+use std::cell::OnceCell;
+
 use rusqlite::{CachedStatement, Connection};
 
 use crate::{
@@ -329,7 +331,8 @@ fn column_names(statement: &CachedStatement<'_>) -> Vec<String> {
 
 /// All values of a row.
 fn values(row: &rusqlite::Row<'_>, columns: &[String]) -> Result<Vec<Value>> {
-    let row = PresentRow(row);
+    let places = &OnceCell::new();
+    let row = PresentRow { row, places };
     (columns.iter().enumerate())
         .map(|(index, column)| {
             (row.value(index).to_value()).map_err(|error| {

@@ -56,9 +56,17 @@ macro_rules! composite {
     };
 }
 
-composite!(A K, B L);
-composite!(A K, B L, C M);
-composite!(A K, B L, C M, D N);
+composite!(A K0, B K1);
+composite!(A K0, B K1, C K2);
+composite!(A K0, B K1, C K2, D K3);
+composite!(A K0, B K1, C K2, D K3, F K4);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8, P K9);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8, P K9, Q K10);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8, P K9, Q K10, R K11);
 
 /// An entity with one reference to `P`, and no second one: what a relation of `P` to it finds by itself.
 #[diagnostic::on_unimplemented(

@@ -89,12 +89,12 @@ impl Grouping<'_> {
             return true;
         }
         match term {
-            Term::Column(_) | Term::All(_) | Term::Path { .. } | Term::Length(_) => false,
+            Term::Column(_) | Term::All(_) | Term::Path { .. } | Term::Length(..) => false,
             Term::Several(terms) | Term::Call { args: terms, .. } => {
                 terms.iter().all(|term| self.has(term))
             }
             Term::Infix { left, right, .. } => self.has(left) && self.has(right),
-            Term::Cast { of, .. } => self.has(of),
+            Term::Cast { of, .. } | Term::Exact(of) => self.has(of),
             Term::Case {
                 branches,
                 otherwise,

@@ -1,5 +1,7 @@
 //! What a WHERE clause asks of a row, as a tree over its columns.
 
+use std::sync::Arc;
+
 use crate::{
     sql::{Hop, Select, Term},
     value::Value,
@@ -84,6 +86,8 @@ pub(crate) enum Predicate {
     Has {
         /// The column.
         column: &'static str,
+        /// Where in it the list stands, if it is not all of it.
+        path: Option<Arc<str>>,
         /// The values, none of them twice.
         values: Vec<Value>,
         /// Asks for all of them.

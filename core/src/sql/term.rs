@@ -23,8 +23,8 @@ pub(crate) enum Term {
         /// The path, which SQLite takes.
         path: Arc<str>,
     },
-    /// The length of the list that the column holds as JSON.
-    Length(&'static str),
+    /// The length of the list that the column holds as JSON, or that stands at a path in it.
+    Length(&'static str, Option<Arc<str>>),
     /// A value.
     Value(Value),
     /// Any number of values, for what stands in the parentheses of IN.
@@ -54,6 +54,8 @@ pub(crate) enum Term {
         /// The type's name.
         to: &'static str,
     },
+    /// Text that is compared byte by byte, whatever its collating sequence.
+    Exact(Box<Self>),
     /// The first of several whose condition is true.
     Case {
         /// The conditions, and what there is under each.
@@ -173,7 +175,7 @@ impl Term {
                 terms.iter().any(Self::looks_elsewhere)
             }
             Self::Infix { left, right, .. } => left.looks_elsewhere() || right.looks_elsewhere(),
-            Self::Cast { of, .. } => of.looks_elsewhere(),
+            Self::Cast { of, .. } | Self::Exact(of) => of.looks_elsewhere(),
             Self::Case {
                 branches,
                 otherwise,
@@ -201,7 +203,7 @@ impl Term {
             Self::Column(_)
             | Self::All(_)
             | Self::Path { .. }
-            | Self::Length(_)
+            | Self::Length(..)
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)
@@ -229,7 +231,7 @@ impl Term {
                 terms.iter().any(|term| term.has(is))
             }
             Self::Infix { left, right, .. } => left.has(is) || right.has(is),
-            Self::Cast { of: term, .. } | Self::At { term, .. } => term.has(is),
+            Self::Cast { of: term, .. } | Self::Exact(term) | Self::At { term, .. } => term.has(is),
             Self::Case {
                 branches,
                 otherwise,
@@ -247,7 +249,7 @@ impl Term {
             | Self::Column(_)
             | Self::All(_)
             | Self::Path { .. }
-            | Self::Length(_)
+            | Self::Length(..)
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)

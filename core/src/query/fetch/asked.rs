@@ -179,7 +179,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
 /// Whether an expression is NULL wherever all columns are.
 fn is_null_of_nothing(term: &Term) -> bool {
     match term {
-        Term::Column(_) | Term::Path { .. } | Term::Length(_) => true,
+        Term::Column(_) | Term::Path { .. } | Term::Length(..) => true,
         Term::At { term, .. } | Term::Cast { of: term, .. } => is_null_of_nothing(term),
         Term::Infix { left, right, .. } => is_null_of_nothing(left) || is_null_of_nothing(right),
         _ => false,

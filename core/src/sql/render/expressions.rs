@@ -19,9 +19,9 @@ impl Renderer {
                 });
             }
             Term::Several(terms) => self.separated(terms, Self::term),
-            Term::Path { column, path } => self.path(column, &path),
-            Term::Length(column) => {
-                self.call("json_array_length", vec![Term::Column(column)]);
+            Term::Path { column, path } => self.within("json_extract(", column, Some(&path)),
+            Term::Length(column, path) => {
+                self.within("json_array_length(", column, path.as_deref());
             }
             Term::Value(value) => self.value(value),
             Term::Number(number) => self.display(number),
@@ -34,6 +34,10 @@ impl Renderer {
                 right,
             } => self.infix(*left, operator, *right),
             Term::Cast { of, to } => self.cast(*of, to),
+            Term::Exact(of) => {
+                self.term(*of);
+                self.push(" COLLATE BINARY");
+            }
             Term::Case {
                 branches,
                 otherwise,
@@ -63,12 +67,18 @@ impl Renderer {
     }
 
     /// The text is that of an expression which an index can have, so the path is a literal.
-    fn path(&mut self, column: &str, path: &str) {
-        self.push("json_extract(");
+    fn within(&mut self, call: &str, column: &str, path: Option<&str>) {
+        self.push(call);
         self.column(column);
-        self.push(", ");
-        self.display(Quoted(path));
+        self.path(path);
         self.push(")");
+    }
+
+    fn path(&mut self, path: Option<&str>) {
+        if let Some(path) = path {
+            self.push(", ");
+            self.display(Quoted(path));
+        }
     }
 
     fn call(&mut self, function: &str, args: Vec<Term>) {
@@ -195,9 +205,10 @@ impl Renderer {
             } => self.like(term, pattern, negated),
             Predicate::Has {
                 column,
+                path,
                 values,
                 all,
-            } => self.has(column, values, all),
+            } => self.has(column, path.as_deref(), values, all),
             Predicate::All(parts) => self.junction(parts, " AND ", true),
             Predicate::Any(parts) => self.junction(parts, " OR ", false),
             Predicate::Not(inverse) => self.not(*inverse),
@@ -260,7 +271,7 @@ impl Renderer {
     }
 
     /// The column is qualified: alone, a name like `value` or `key` would be a column of `json_each`.
-    fn has(&mut self, column: &str, values: Vec<Value>, all: bool) {
+    fn has(&mut self, column: &str, path: Option<&str>, values: Vec<Value>, all: bool) {
         let wanted = values.len() as u64;
         self.push(if all {
             "(SELECT count(DISTINCT value) FROM json_each("
@@ -272,6 +283,7 @@ impl Renderer {
             self.push(".");
         }
         self.column(column);
+        self.path(path);
         self.push(") WHERE value IN (");
         list::render(self, values);
         self.push("))");
