@@ -22,6 +22,7 @@ mod columns;
 mod compound;
 mod condition;
 mod dates;
+mod derived;
 mod fetch;
 mod filters;
 mod find;
@@ -91,7 +92,7 @@ use crate::{
     entity::{Column, Entity},
     error::Error,
     query::{condition::Shape, filters::Lifted},
-    sql::{OrderTerm, Piece, Predicate, Term},
+    sql::{OrderTerm, Predicate, Source, Term},
 };
 
 /// A query over the rows of entity `E`; a description that runs nothing until one of its ends is called, and may be
@@ -111,8 +112,8 @@ pub struct Query<E, S = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
-    /// SQL whose rows are read instead of the table's.
-    source: Option<Vec<Piece>>,
+    /// Rows that are read instead of the table's.
+    source: Option<Source>,
     /// How deep the deepest part is, but for what is read.
     shape: Shape,
     entity: PhantomData<fn() -> E>,
@@ -177,7 +178,7 @@ impl<E: Entity> Query<E> {
         let mut query = Self::new();
         match fragment::source(sql, args) {
             Ok((pieces, shape)) => {
-                query.source = Some(pieces);
+                query.source = Some(Source::Sql(pieces));
                 query.shape = shape;
             }
             Err(invalid) => query.conditions = Err(invalid),

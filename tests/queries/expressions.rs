@@ -8,6 +8,7 @@
 mod changes;
 mod dates;
 mod depth;
+mod derived;
 mod frames;
 mod many;
 mod pages;

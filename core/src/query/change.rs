@@ -107,9 +107,10 @@ impl<E: Entity> Query<E> {
     /// The conditions by which the rows are found.
     fn into_conditions(self) -> Result<Vec<Predicate>, Invalid> {
         let (select, _) = self.into_rows()?;
-        if select.source.is_some() {
+        let source = select.source.as_ref();
+        if source.is_some_and(|source| !source.is_of(E::TABLE.name)) {
             return Err(Invalid::Refused(
-                "rows that SQL of the application selects cannot be changed: take a query over the table",
+                "rows that SQL or another query makes cannot be changed: take a query over the table",
             ));
         }
         if select.distinct || !select.group.is_empty() || !select.having.is_empty() {
@@ -117,7 +118,7 @@ impl<E: Entity> Query<E> {
                 "rows are changed one by one: `distinct`, `group_by` and `having` are not taken",
             ));
         }
-        if select.limit.is_none() && select.offset == 0 {
+        if select.limit.is_none() && select.offset == 0 && select.source.is_none() {
             return Ok(select.conditions);
         }
         let mut key = E::TABLE.key_columns();

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     query::{
         Query, Selection,
-        condition::Invalid,
+        condition::{Invalid, Shape},
         run::{decode_count, decode_whole, read},
     },
     sql::{self, Cost, Direction, Executor, Read, Select, SetOperation, Statement},
@@ -53,6 +53,8 @@ use crate::{
 pub struct Compound<E, S> {
     first: Query<E, S>,
     others: Result<Vec<(SetOperation, Select)>, Invalid>,
+    /// How deep the deepest of the others is.
+    shape: Shape,
     order: Vec<(usize, Direction)>,
     limit: Option<u64>,
     offset: u64,
@@ -123,6 +125,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         Compound {
             first: self,
             others: Ok(Vec::new()),
+            shape: Shape::FLAT,
             order: Vec::new(),
             limit: None,
             offset: 0,
@@ -178,6 +181,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         operation: SetOperation,
         other: Query<F, R>,
     ) -> Self {
+        self.shape = self.shape.and(other.shape());
         let other = part(other);
         self.others = self.others.and_then(|mut others| {
             others.push((operation, other?));
@@ -227,7 +231,12 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         Ok(self.clone().into_tree()?.into_rows())
     }
 
-    fn into_tree(self) -> Result<sql::Compound, Invalid> {
+    /// How deep it is as a part of another query.
+    pub(in crate::query) fn shape(&self) -> Shape {
+        self.shape.and(self.first.shape())
+    }
+
+    pub(in crate::query) fn into_tree(self) -> Result<sql::Compound, Invalid> {
         if !S::FLAT {
             part(self.first.clone())?;
         }
@@ -312,6 +321,7 @@ impl<E, S: Clone> Clone for Compound<E, S> {
         Self {
             first: self.first.clone(),
             others: self.others.clone(),
+            shape: self.shape,
             order: self.order.clone(),
             limit: self.limit,
             offset: self.offset,

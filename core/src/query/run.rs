@@ -463,6 +463,10 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
 }
 
 fn cost<E: Entity>(select: &Select) -> Cost {
+    // Of rows that are made first, however few are read.
+    if select.source.is_some() {
+        return Cost::Any;
+    }
     cost_of::<E>(&select.conditions, select.limit)
 }
 

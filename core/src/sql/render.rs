@@ -10,7 +10,8 @@ use std::fmt::{self, Write as _};
 
 use crate::{
     sql::{
-        Compound, Hop, Identifier, On, OrderTerm, Piece, Predicate, Select, Statement, Term, Window,
+        ColumnList, Compound, Hop, Identifier, On, OrderTerm, Piece, Predicate, Select, Source,
+        Statement, Term, Window,
     },
     value::Value,
 };
@@ -132,6 +133,8 @@ pub(in crate::sql) struct Renderer {
     joins: Option<Vec<Join>>,
     /// What the last column of the next SELECT is to be called.
     number_name: Option<&'static str>,
+    /// What the columns of the next SELECT are to be called.
+    names: Option<ColumnList>,
 }
 
 /// A row whose columns are named.
@@ -197,14 +200,16 @@ impl Renderer {
             alias: is_aliased.then(|| self.next_alias()),
         };
         let name = self.number_name.take();
+        let names = self.names.take();
         self.push(if select.distinct && instead_of_columns.is_none() {
             "SELECT DISTINCT "
         } else {
             "SELECT "
         });
-        match (instead_of_columns, select.columns) {
+        match (instead_of_columns, names) {
             (Some(instead), _) => self.push(instead),
-            (None, columns) => self.term(columns),
+            (None, Some(names)) => self.named(select.columns, &names),
+            (None, None) => self.term(select.columns),
         }
         if let Some(name) = name {
             self.push(" AS ");
@@ -228,7 +233,19 @@ impl Renderer {
         (self.row, self.joins) = outer;
     }
 
+    fn named(&mut self, columns: Term, names: &ColumnList) {
+        let named = columns.each().into_iter().zip(names.names());
+        self.separated(named, |this, (term, name)| {
+            this.term(term);
+            this.push(" AS ");
+            this.display(Identifier(name));
+        });
+    }
+
     fn compound(&mut self, compound: Compound) {
+        if compound.others.is_empty() {
+            return self.select(compound.first, None);
+        }
         self.part(compound.first);
         for (operation, select) in compound.others {
             self.push(" ");
@@ -284,9 +301,16 @@ impl Renderer {
         }
     }
 
-    /// SQL of the application, whose rows have the names of the table's columns.
-    fn source(&mut self, source: Vec<Piece>) {
-        self.pieces(source);
+    fn source(&mut self, source: Source) {
+        match source {
+            Source::Sql(pieces) => self.pieces(pieces),
+            Source::Rows { rows, names } => {
+                self.names = Some(names);
+                self.push("(");
+                self.compound(*rows);
+                self.push(")");
+            }
+        }
         self.push(" AS ");
         match self.row.alias {
             Some(alias) => self.display(format_args!("t{alias}")),

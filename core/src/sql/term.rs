@@ -209,6 +209,24 @@ impl Term {
         }
     }
 
+    /// Each of several values by itself.
+    pub(in crate::sql) fn each(self) -> Vec<Self> {
+        match self {
+            Self::Several(terms) => terms.into_iter().flat_map(Self::each).collect(),
+            Self::All(columns) => {
+                (columns.names().iter().copied().map(Self::Column)).collect()
+            }
+            Self::At { hops, term } => {
+                let at = |term| Self::At {
+                    hops: hops.clone(),
+                    term: Box::new(term),
+                };
+                term.each().into_iter().map(at).collect()
+            }
+            one => vec![one],
+        }
+    }
+
     /// Whether it is made of the rows of a group, in any part of it.
     pub(crate) fn aggregates(&self) -> bool {
         self.has(|part| matches!(part, Self::Aggregate(_)))
