@@ -33,9 +33,11 @@ mod json_path;
 mod nullable;
 mod operand;
 mod order_by;
+mod outer;
 mod page;
 mod part;
 mod raw;
+mod recursion;
 mod relation;
 mod run;
 mod selection;
@@ -67,9 +69,11 @@ pub use self::{
     nullable::Nullable,
     operand::Operand,
     order_by::{OrderBy, Orders},
+    outer::outer,
     page::{Cursor, Page, Paged},
     part::{Computed, Expr, Part, value},
     raw::{FromRow, RawQuery, raw},
+    recursion::ToItself,
     relation::{Narrowed, Reached, Related, Relation, Through},
     selection::{Make, Projection, Selection, Whole, With, made, projected},
     subquery::exists,

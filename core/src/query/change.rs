@@ -12,6 +12,7 @@ use crate::{
         Operand, Query, Selection,
         case::checked,
         condition::Invalid,
+        outer,
         run::{cost_of, decode_whole},
     },
     sql::{
@@ -117,6 +118,9 @@ impl<E: Entity> Query<E> {
             return Err(Invalid::Refused(
                 "rows are changed one by one: `distinct`, `group_by` and `having` are not taken",
             ));
+        }
+        for condition in &select.conditions {
+            outer::check(condition.around(E::TABLE.name))?;
         }
         if select.limit.is_none() && select.offset == 0 && select.source.is_none() {
             return Ok(select.conditions);
@@ -233,6 +237,9 @@ impl<E: Entity, S> Update<E, S> {
             return Err(Invalid::Refused("an update sets one column at least"));
         }
         set.extend(kept::<E>(&set)?);
+        for (_, term) in &set {
+            outer::check(term.around(table.name))?;
+        }
         let set = set.into_iter();
         Ok(sql::Update {
             table: table.name,
@@ -468,6 +475,7 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
             "what is returned is of the changed row alone: neither relations nor aggregates are taken",
         ));
     }
+    outer::check(terms.around(E::TABLE.name))?;
     Ok(terms)
 }
 

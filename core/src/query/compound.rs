@@ -10,6 +10,7 @@ use crate::{
     query::{
         Query, Selection,
         condition::{Invalid, Shape},
+        outer,
         run::{decode_count, decode_whole, read},
     },
     sql::{self, Cost, Direction, Executor, Read, Select, SetOperation, Statement},
@@ -228,7 +229,14 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
     ///
     /// When one of the queries is invalid.
     pub fn sql(&self) -> Result<Statement> {
-        Ok(self.clone().into_tree()?.into_rows())
+        Ok(self.clone().into_whole()?.into_rows())
+    }
+
+    /// The tree of a statement of its own.
+    fn into_whole(self) -> Result<sql::Compound> {
+        let tree = self.into_tree()?;
+        outer::check(tree.around())?;
+        Ok(tree)
     }
 
     /// How deep it is as a part of another query.
@@ -265,7 +273,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let prepared = self.into_tree().map_err(Into::into);
+        let prepared = self.into_whole();
         let prepared = prepared.map(|compound| Read {
             statement: compound.into_rows(),
             cost: Cost::Any,
@@ -305,7 +313,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
-        let prepared = self.into_tree().map_err(Into::into);
+        let prepared = self.into_whole();
         let prepared = prepared.map(|compound| Read {
             statement: compound.into_count(),
             cost: Cost::Any,

@@ -13,6 +13,7 @@ use crate::{
         Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
+        outer,
         relation::Ends,
         step::Step,
     },
@@ -342,7 +343,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let [first, further @ ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
-        let links = first.links();
+        let links = owners(first);
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
         let mut conditions = self.all_conditions()?;
@@ -362,6 +363,24 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
             conditions.extend(self.between.iter().cloned());
             conditions.extend(J::conditions::<R::Entity>(&self.lifted)?);
         }
+        let mut table = first.to.name;
+        if first.to_columns.is_empty() {
+            // The rows that it starts from take part, joined to all others; the conditions are what connects them.
+            let at = |term| Term::At {
+                hops: vec![first.hop()],
+                term: Box::new(term),
+            };
+            table = first.from.name;
+            terms = vec![at(Term::Several(terms))];
+            for term in &mut order {
+                let there = mem::replace(&mut term.term, Term::Value(Value::Null));
+                term.term = at(there);
+            }
+            conditions = vec![Predicate::At {
+                hops: vec![first.hop()],
+                predicate: Box::new(Predicate::All(conditions)),
+            }];
+        }
         conditions.insert(0, Predicate::among(&links, keys));
         let columns = links.iter().cloned().chain(terms).collect();
         let select = Select {
@@ -369,8 +388,9 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
             order,
             limit: self.limit,
             offset: self.offset,
-            ..Select::of(first.to.name, Term::Several(columns))
+            ..Select::of(table, Term::Several(columns))
         };
+        outer::check(select.around())?;
         if select.limit.is_some() || select.offset > 0 {
             return Ok(select.into_rows_of_parts(links));
         }
@@ -387,7 +407,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let [first, ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere").into());
         };
-        let (table, columns) = first.compared();
+        let (table, columns) = match first.to_columns[..] {
+            [] => (first.from, first.from.key),
+            _ => first.compared(),
+        };
         // Of rows with the same key each gets its own: what is read need not be cloned.
         let mut asking: HashMap<Identities<'_>, Vec<usize>> = HashMap::with_capacity(keys.len());
         let mut distinct: Vec<&[Value]> = Vec::with_capacity(keys.len());
@@ -443,6 +466,14 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         }
         Ok(of_each)
     }
+}
+
+/// The columns by which it is known whose a row is.
+fn owners(first: &Step) -> Vec<Term> {
+    if first.to_columns.is_empty() {
+        return (first.from.key_columns().map(|column| Term::Column(column.name))).collect();
+    }
+    first.links()
 }
 
 /// All that one row has; it is an error if there has to be one and is none.
@@ -502,7 +533,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
             // What is wrong with it is told before anything is read.
             self.selection.terms(&mut Vec::new())?;
             self.all_conditions()?;
-            let links = &steps[0].from_columns;
+            let links = match &steps[0].from_columns[..] {
+                [] => E::TABLE.key,
+                columns => columns,
+            };
             terms.extend((links.iter()).map(|column| Term::Column(E::TABLE.columns[*column].name)));
             // As many values as a key has: of the relation's columns the type knows nothing.
             terms.extend((links.len()..E::TABLE.key.len()).map(|_| Term::Number(0)));

@@ -108,6 +108,8 @@ pub(crate) enum Ends {
         /// The position of the other's.
         to: usize,
     },
+    /// Whatever a condition says.
+    When,
     /// Columns of a third entity, to the keys of both.
     Through {
         /// The position of one that refers to the entity.
@@ -432,6 +434,41 @@ impl<E, R: Related> Relation<E, R> {
     }
 }
 
+/// # Made for one query
+impl<E: Entity, T: Entity> Relation<E, Vec<T>> {
+    /// Those for which a condition is true, whatever it is: of the entity's row it speaks as of the one
+    /// [`outer`](crate::query::outer).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::outer;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Visit { #[entity(id)] id: i64, at: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Season { #[entity(id)] id: i64, name: String, begins: i64, ends: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Visit, Season)>().await?;
+    /// # let mut ctx = db.context();
+    /// # for at in [1, 5, 9] { ctx.add(Visit { id: 0, at }); }
+    /// # ctx.add(Season { id: 0, name: "spring".into(), begins: 0, ends: 6 });
+    /// # ctx.save_changes().await?;
+    /// fn visits() -> Fetch<Season, Vec<Visit>> {
+    ///     Relation::when(Visit::AT.between(outer(Season::BEGINS), outer(Season::ENDS)))
+    /// }
+    /// let seasons = Season::query().with(visits()).all(&db).await?;
+    /// assert_eq!(seasons[0].1.len(), 2);
+    /// let counts = Season::query().filter(visits().any(Visit::AT.gt(3))).select((Season::NAME, visits().count()));
+    /// assert_eq!(counts.all(&db).await?, [("spring".to_owned(), 2)]);
+    /// # Ok(()) }
+    /// ```
+    pub fn when(condition: Condition<T>) -> Fetch<E, Vec<T>> {
+        Self::new(Ends::When).fetch().filter(condition)
+    }
+}
+
 /// # Made by the derive
 impl<E, R, J> Relation<E, R, J> {
     /// Of the join entity's table the column at `by` refers to the entity's key, that at `to` to the other's.
@@ -501,7 +538,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let (by, table, columns) = match self.ends {
             Ends::BelongsTo { by } => (by, step.from, &step.from_columns),
             Ends::Has { by } | Ends::Through { by, .. } => (by, step.to, &step.to_columns),
-            Ends::On { .. } => {
+            Ends::On { .. } | Ends::When => {
                 return Err(Invalid::Refused(
                     "a relation of any two columns has no reference: name the column",
                 ));
@@ -517,6 +554,13 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let (here, there) = (E::TABLE, R::Entity::TABLE);
         match (self.ends, J::JOIN) {
             (Ends::BelongsTo { by }, _) => Ok(vec![Step::to_parent(here, by, there)?]),
+            (Ends::When, _) => Ok(vec![Step {
+                from: here,
+                from_columns: Vec::new(),
+                to: there,
+                to_columns: Vec::new(),
+                from_key: false,
+            }]),
             (ends @ (Ends::Has { .. } | Ends::On { .. }), _) => {
                 let step = match ends {
                     Ends::On { from, to } => Step {
@@ -529,6 +573,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
                     Ends::Has { by } | Ends::BelongsTo { by } | Ends::Through { by, .. } => {
                         Step::to_children(here, there, by)?
                     }
+                    Ends::When => return Err(Invalid::Refused("a relation leads nowhere")),
                 };
                 // Joined, two of them would make two rows of one.
                 let is_unique = there

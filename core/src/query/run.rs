@@ -11,7 +11,7 @@ use crate::{
         Expr, Nullable, Number, Part, Query, Selection, Summed,
         condition::Invalid,
         filters::{self, Lifted},
-        grouping,
+        grouping, outer,
         table_sql::TableSql,
     },
     sql::{
@@ -418,7 +418,9 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     fn into_select(self) -> Result<(Select, S::Prepared)> {
-        Ok(self.into_parts()?)
+        let (select, selection) = self.into_parts()?;
+        outer::check(select.around())?;
+        Ok((select, selection))
     }
 
     pub(in crate::query) fn into_parts(self) -> Result<(Select, S::Prepared), Invalid> {
@@ -431,6 +433,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     fn into_counted(self) -> Result<Select> {
         let (select, _) = self.into_rows()?;
         grouping::check_having::<E>(&select)?;
+        outer::check(select.around())?;
         Ok(select)
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use crate::sql::{Identifier, OrderTerm, Piece, Predicate, Term};
+use crate::sql::{Hop, Identifier, OrderTerm, Piece, Predicate, Term};
 
 /// A SELECT over one table and the rows that relations lead to, to be rendered by one of its `into_` methods.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,23 @@ pub(crate) struct Compound {
     pub limit: Option<u64>,
     /// How many rows are left out at the beginning.
     pub offset: u64,
+}
+
+/// The keys of rows, and of all that a step leads to from one of them, however often.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Recursion {
+    /// The columns of the table's key.
+    pub key: ColumnList,
+    /// Selects the keys of those that it begins with.
+    pub start: Select,
+    /// The way of one step, to a row of the same table, or before the last of it.
+    pub hops: Vec<Hop>,
+    /// The rest of the way.
+    pub beyond: Vec<Hop>,
+    /// What a row must fulfil that a step leads to.
+    pub conditions: Vec<Predicate>,
+    /// How many steps there are at most.
+    pub steps: Option<u32>,
 }
 
 /// How the rows of two SELECTs become one result.

@@ -87,6 +87,13 @@ pub(crate) enum Term {
     },
     /// SQL as it was written, with expressions in it.
     Fragment(Vec<Piece>),
+    /// Of the nearest row of a table around the query in which it stands.
+    Outer {
+        /// The table.
+        table: &'static str,
+        /// What of that row.
+        term: Box<Self>,
+    },
 }
 
 /// A part of a [`Term::Fragment`].
@@ -133,6 +140,8 @@ pub(crate) struct Frame {
     pub from: String,
     /// The last, as SQL.
     pub to: String,
+    /// Which of them are left out, as SQL.
+    pub excluded: Option<&'static str>,
 }
 
 /// A step along a relation.
@@ -165,7 +174,8 @@ pub(crate) struct OrderTerm {
 }
 
 impl Term {
-    /// Whether rows of other tables take part, so that columns need to say whose they are.
+    /// Whether rows of other tables take part, or subqueries name columns of this one, so that columns need to say
+    /// whose they are.
     pub(crate) fn looks_elsewhere(&self) -> bool {
         match self {
             Self::Related { .. } | Self::At { .. } => true,
@@ -205,7 +215,8 @@ impl Term {
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)
-            | Self::Select(_) => false,
+            | Self::Outer { .. } => false,
+            Self::Select(select) => select.around().is_some(),
         }
     }
 
@@ -269,6 +280,7 @@ impl Term {
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)
+            | Self::Outer { .. }
             | Self::Select(_) => false,
         }
     }

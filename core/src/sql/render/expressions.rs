@@ -49,10 +49,11 @@ impl Renderer {
             } => self.related(|this| this.term(*term), &hops, conditions),
             Term::At { hops, term } if self.joins.is_some() => {
                 let row = self.joined(hops);
-                self.with_row(row, |this| this.term(*term));
+                self.within(row, |this| this.term(*term));
             }
             Term::At { hops, term } => self.related(|this| this.term(*term), &hops, Vec::new()),
             Term::Fragment(pieces) => self.pieces(pieces),
+            Term::Outer { table, term } => self.outer(table, *term),
         }
     }
 
@@ -146,8 +147,13 @@ impl Renderer {
             self.separated(window.partition, Self::term);
         }
         self.order(window.order);
-        if let Some(Frame { unit, from, to }) = window.frame {
+        if let Some(frame) = window.frame {
+            let Frame { unit, from, to, .. } = frame;
             self.display(format_args!(" {unit} BETWEEN {from} AND {to}"));
+            if let Some(excluded) = frame.excluded {
+                self.push(" EXCLUDE ");
+                self.push(excluded);
+            }
         }
         self.push(")");
     }
@@ -185,6 +191,7 @@ impl Renderer {
                 self.parenthesized(|this| this.select(*select, None));
             }
             Predicate::Exists(select) => self.exists(*select),
+            Predicate::Reached(recursion) => self.reached(*recursion),
             Predicate::Related { hops, conditions } => self.leads_to_any(&hops, conditions),
             Predicate::At { hops, predicate } => self.at(hops, *predicate),
             Predicate::Term(term) => self.term(term),
@@ -225,13 +232,16 @@ impl Renderer {
         if self.joins.is_none() {
             return self.leads_to_any(&hops, parts);
         }
-        let there = hops.last().map(|hop| hop.on[0].to).unwrap_or_default();
+        let there = hops.last().and_then(|hop| hop.on.first()).map(|on| on.to);
         let row = self.joined(hops);
         self.parenthesized(|this| {
-            this.with_row(row, |this| {
-                this.column(there);
-                this.push(" IS NOT NULL");
-                this.clause(" AND ", parts);
+            this.within(row, |this| match there {
+                Some(there) => {
+                    this.column(there);
+                    this.push(" IS NOT NULL");
+                    this.clause(" AND ", parts);
+                }
+                None => this.junction(parts, " AND ", true),
             });
         });
     }
