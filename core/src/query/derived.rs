@@ -2,9 +2,7 @@
 
 use crate::{
     entity::Entity,
-    query::{
-        Compound, Query, Selection, condition::Invalid, filters::Lifted, table_sql::TableSql,
-    },
+    query::{Compound, Query, Selection, condition::Invalid, filters::Lifted, table_sql::TableSql},
     sql::{self, Source},
 };
 
@@ -160,10 +158,13 @@ where
     S::types(&mut read);
     S::Output::column_types(&mut held);
     let is_same = read.len() == columns
-        && read.iter().zip(&held).all(|(read, held)| match (read, held) {
-            (Some(read), Some(held)) => read == held,
-            _ => true,
-        });
+        && read
+            .iter()
+            .zip(&held)
+            .all(|(read, held)| match (read, held) {
+                (Some(read), Some(held)) => read == held,
+                _ => true,
+            });
     if !is_same {
         return Err(Invalid::Refused(
             "the projection reads a field otherwise than the entity holds it: write the same `json`, `scale` or `padded` \

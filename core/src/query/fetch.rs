@@ -338,6 +338,15 @@ pub(crate) type EachWith<J, T, N = Whole> = (Whole, Fetch<J, T, (), N>);
 impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, N> {
     /// The statement that reads those of these keys, the columns that refer to the key first.
     fn select_for(&self, keys: &[&[Value]]) -> Result<crate::sql::Statement, Invalid> {
+        let (select, links) = self.tree_for(keys)?;
+        if select.limit.is_some() || select.offset > 0 {
+            return Ok(select.into_rows_of_parts(links));
+        }
+        Ok(select.into_rows())
+    }
+
+    /// Its tree, and the columns by which it is known whose a row is.
+    fn tree_for(&self, keys: &[&[Value]]) -> Result<(Select, Vec<Term>), Invalid> {
         self.shape.check()?;
         let steps = self.relation.steps()?;
         let [first, further @ ..] = &steps[..] else {
@@ -391,10 +400,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
             ..Select::of(table, Term::Several(columns))
         };
         outer::check(select.around())?;
-        if select.limit.is_some() || select.offset > 0 {
-            return Ok(select.into_rows_of_parts(links));
-        }
-        Ok(select.into_rows())
+        Ok((select, links))
     }
 
     /// Reads those that belong to rows with these keys.
@@ -471,7 +477,11 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
 /// The columns by which it is known whose a row is.
 fn owners(first: &Step) -> Vec<Term> {
     if first.to_columns.is_empty() {
-        return (first.from.key_columns().map(|column| Term::Column(column.name))).collect();
+        return (first
+            .from
+            .key_columns()
+            .map(|column| Term::Column(column.name)))
+        .collect();
     }
     first.links()
 }
@@ -531,8 +541,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         let steps = self.relation.steps()?;
         if R::MANY {
             // What is wrong with it is told before anything is read.
-            self.selection.terms(&mut Vec::new())?;
-            self.all_conditions()?;
+            self.tree_for(&[])?;
             let links = match &steps[0].from_columns[..] {
                 [] => E::TABLE.key,
                 columns => columns,

@@ -475,6 +475,11 @@ fn cost<E: Entity>(select: &Select) -> Cost {
 
 pub(in crate::query) fn cost_of<E: Entity>(conditions: &[Predicate], limit: Option<u64>) -> Cost {
     let pinned = |key: &ColumnDef| conditions.iter().any(|part| part.pins(key.name));
+    // Of rows that are reached step by step all are, however few are read.
+    let is_reached = |part: &Predicate| matches!(part, Predicate::Reached(_));
+    if conditions.iter().any(is_reached) {
+        return Cost::Any;
+    }
     let few = limit.is_some_and(|limit| limit <= SMALL_LIMIT) || E::TABLE.key_columns().all(pinned);
     if few {
         TableSql::of(E::TABLE).row_cost

@@ -315,9 +315,7 @@ impl Predicate {
         match self {
             Self::Related { .. } | Self::At { .. } => true,
             Self::Exists(select) => select.around().is_some(),
-            Self::InSelect { term, select } => {
-                term.looks_elsewhere() || select.around().is_some()
-            }
+            Self::InSelect { term, select } => term.looks_elsewhere() || select.around().is_some(),
             Self::Null { term, .. }
             | Self::In { term, .. }
             | Self::Term(term)

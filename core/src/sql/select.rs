@@ -140,7 +140,10 @@ impl Source {
         };
         let others = rows.others.iter().map(|(_, select)| select);
         std::iter::once(&rows.first).chain(others).all(|select| {
-            let is_own = select.source.as_ref().is_none_or(|inner| inner.is_of(table));
+            let is_own = select
+                .source
+                .as_ref()
+                .is_none_or(|inner| inner.is_of(table));
             is_own && select.table == table && select.columns == Term::All(names.clone())
         })
     }

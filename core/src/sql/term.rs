@@ -178,7 +178,7 @@ impl Term {
     /// whose they are.
     pub(crate) fn looks_elsewhere(&self) -> bool {
         match self {
-            Self::Related { .. } | Self::At { .. } => true,
+            Self::Related { .. } | Self::At { .. } | Self::Outer { .. } => true,
             Self::Call { args: terms, .. } | Self::Several(terms) => {
                 terms.iter().any(Self::looks_elsewhere)
             }
@@ -214,8 +214,7 @@ impl Term {
             | Self::Length(_)
             | Self::Value(_)
             | Self::Number(_)
-            | Self::Values(_)
-            | Self::Outer { .. } => false,
+            | Self::Values(_) => false,
             Self::Select(select) => select.around().is_some(),
         }
     }
@@ -224,9 +223,7 @@ impl Term {
     pub(in crate::sql) fn each(self) -> Vec<Self> {
         match self {
             Self::Several(terms) => terms.into_iter().flat_map(Self::each).collect(),
-            Self::All(columns) => {
-                (columns.names().iter().copied().map(Self::Column)).collect()
-            }
+            Self::All(columns) => (columns.names().iter().copied().map(Self::Column)).collect(),
             Self::At { hops, term } => {
                 let at = |term| Self::At {
                     hops: hops.clone(),

@@ -97,7 +97,11 @@ fn ranked() -> Query<Ranked> {
 async fn rows_of_a_query_are_filtered_by_a_window() {
     let db = songs().await;
     let query = ranked()
-        .filter(Ranked::PLACE.le(2).and(Ranked::PRICE.gt(Decimal::new(60, 2))))
+        .filter(
+            Ranked::PLACE
+                .le(2)
+                .and(Ranked::PRICE.gt(Decimal::new(60, 2))),
+        )
         .order_by([Ranked::TITLE.asc(), Ranked::PLACE.desc()])
         .select((Ranked::ID, Ranked::TITLE, Ranked::PLACE));
     same(
@@ -186,7 +190,12 @@ async fn rows_of_a_query_are_grouped_paged_and_asked_for() {
         .order_by(Ranked::ID.asc())
         .with(Ranked::ALBUM.then(Album::SONGS));
     let many = many.all(&db).await.unwrap();
-    assert_eq!(many.iter().map(|(_, (_, songs))| songs.len()).sum::<usize>(), 11);
+    assert_eq!(
+        many.iter()
+            .map(|(_, (_, songs))| songs.len())
+            .sum::<usize>(),
+        11
+    );
 }
 
 #[tokio::test]

@@ -124,9 +124,7 @@ async fn all_below_and_all_above_are_found_once() {
     .await;
     same(
         &db,
-        ids(from(3)
-            .without_filter("live")
-            .recursive(Folder::CHILDREN)),
+        ids(from(3).without_filter("live").recursive(Folder::CHILDREN)),
         "VALUES (3), (8)",
     )
     .await;
@@ -188,10 +186,7 @@ async fn what_follows_is_of_all_that_were_reached() {
     let inside = Folder::query().filter(Folder::ID.is_in_query(below().select(Folder::PARENT_ID)));
     same(&db, ids(inside), "VALUES (1), (2), (5)").await;
     let union = ids_of(below()).except(ids_of(from(5).recursive(Folder::CHILDREN)));
-    assert_eq!(
-        union.order_by_position(0).all(&db).await.unwrap(),
-        [2, 4]
-    );
+    assert_eq!(union.order_by_position(0).all(&db).await.unwrap(), [2, 4]);
     let twice = below().filter(Folder::SIZE.gt(10)).limit(1).as_table();
     assert_eq!(twice.recursive(Folder::PARENT).count(&db).await.unwrap(), 3);
     let mut ctx = db.context();
@@ -209,7 +204,9 @@ async fn what_follows_is_of_all_that_were_reached() {
     );
 }
 
-fn ids_of(query: Query<Folder>) -> Query<Folder, impl anabranch::query::Selection<Folder, Output = i64>> {
+fn ids_of(
+    query: Query<Folder>,
+) -> Query<Folder, impl anabranch::query::Selection<Folder, Output = i64>> {
     query.select(Folder::ID)
 }
 

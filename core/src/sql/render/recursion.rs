@@ -61,7 +61,10 @@ impl Renderer {
     }
 
     /// A SELECT of those to which one step leads from what was reached.
-    #[allow(clippy::too_many_arguments, reason = "each is a part of the one statement")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a part of the one statement"
+    )]
     fn step(
         &mut self,
         table: &'static str,
@@ -96,7 +99,10 @@ impl Renderer {
                 }
                 let mut last = row;
                 for (hop, alias) in hops.iter().zip(&aliases) {
-                    this.display(format_args!(" JOIN {} AS t{alias} ON ", Identifier(hop.table)));
+                    this.display(format_args!(
+                        " JOIN {} AS t{alias} ON ",
+                        Identifier(hop.table)
+                    ));
                     this.link(last, *alias, &hop.on);
                     last = *alias;
                 }
