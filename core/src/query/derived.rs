@@ -2,7 +2,12 @@
 
 use crate::{
     entity::Entity,
-    query::{Compound, Query, Selection, condition::Invalid, filters::Lifted, table_sql::TableSql},
+    query::{
+        Compound, Query, Selection,
+        condition::{Invalid, Shape},
+        filters::Lifted,
+        table_sql::TableSql,
+    },
     sql::{self, Source},
 };
 
@@ -120,10 +125,7 @@ where
     }
 }
 
-fn over<T: Entity>(
-    rows: Result<sql::Compound, Invalid>,
-    shape: super::condition::Shape,
-) -> Query<T> {
+fn over<T: Entity>(rows: Result<sql::Compound, Invalid>, shape: Shape) -> Query<T> {
     let mut query = Query::new();
     query.shape = shape.around();
     match query.shape.check().and(rows) {

@@ -2,7 +2,7 @@
 
 use crate::{
     entity::{Column, Entity},
-    query::{Expr, Part, condition::Invalid},
+    query::{Condition, Expr, Fetch, Part, Relation, condition::Invalid, relation::Ends},
     sql::Term,
 };
 
@@ -60,6 +60,41 @@ pub fn outer<F: Entity, E: Entity, T, P: Part>(expression: Column<E, T, P>) -> E
         _ => Ok(term),
     });
     node.into_expr()
+}
+
+/// # Made for one query
+impl<E: Entity, T: Entity> Relation<E, Vec<T>> {
+    /// Those for which a condition is true, whatever it is: of the entity's row it speaks as of the one
+    /// [`outer`](crate::query::outer).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::outer;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Visit { #[entity(id)] id: i64, at: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Season { #[entity(id)] id: i64, name: String, begins: i64, ends: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Visit, Season)>().await?;
+    /// # let mut ctx = db.context();
+    /// # for at in [1, 5, 9] { ctx.add(Visit { id: 0, at }); }
+    /// # ctx.add(Season { id: 0, name: "spring".into(), begins: 0, ends: 6 });
+    /// # ctx.save_changes().await?;
+    /// fn visits() -> Fetch<Season, Vec<Visit>> {
+    ///     Relation::when(Visit::AT.between(outer(Season::BEGINS), outer(Season::ENDS)))
+    /// }
+    /// let seasons = Season::query().with(visits()).all(&db).await?;
+    /// assert_eq!(seasons[0].1.len(), 2);
+    /// let counts = Season::query().filter(visits().any(Visit::AT.gt(3))).select((Season::NAME, visits().count()));
+    /// assert_eq!(counts.all(&db).await?, [("spring".to_owned(), 2)]);
+    /// # Ok(()) }
+    /// ```
+    pub fn when(condition: Condition<T>) -> Fetch<E, Vec<T>> {
+        Self::new(Ends::When).fetch().filter(condition)
+    }
 }
 
 /// Whether every row is there that is named.

@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::expressions::places::{by_hand, everywhere, same};
+use crate::expressions::places::{by_hand, everywhere, plan, same};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(has_many(songs: Song))]
@@ -292,4 +292,15 @@ async fn what_cannot_be_a_table_is_refused() {
         "VALUES (1, 8), (2, 8)",
     )
     .await;
+}
+
+#[tokio::test]
+async fn what_is_no_more_than_a_part_is_found_by_the_index_below() {
+    let db = songs().await;
+    let one = Song::query()
+        .project::<Constant>()
+        .as_table()
+        .filter(Constant::ID.eq(3));
+    let plan = plan(&db, &one);
+    assert!(plan.contains("USING INTEGER PRIMARY KEY"), "{plan}");
 }

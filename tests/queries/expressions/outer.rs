@@ -413,3 +413,93 @@ async fn a_condition_makes_a_relation() {
         .collect();
     assert_eq!(larger, [(1, 1), (2, 0)]);
 }
+
+/// Named as the aliases are that statements give.
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "t0", filter(last = First::last))]
+struct First {
+    #[entity(id)]
+    id: i64,
+    n: i64,
+}
+
+impl First {
+    /// A filter that asks about the other rows of its table.
+    fn last() -> Condition<Self> {
+        let later = Self::query()
+            .without_filters()
+            .filter(Self::N.eq(outer(Self::N)).and(Self::ID.gt(outer(Self::ID))));
+        !exists(later)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(table = "t1")]
+struct Second {
+    #[entity(id)]
+    id: i64,
+    n: i64,
+}
+
+#[tokio::test]
+async fn tables_named_as_aliases_are_told_apart() {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<(First, Second)>().await.unwrap();
+    execute(&db, "INSERT INTO t0 VALUES (1, 1), (2, 1), (3, 2)").await;
+    execute(&db, "INSERT INTO t1 VALUES (1, 1), (2, 3), (3, 2)").await;
+    same(
+        &db,
+        First::query()
+            .select((First::ID,))
+            .order_by(First::ID.asc()),
+        "VALUES (2), (3)",
+    )
+    .await;
+    let firsts = First::query()
+        .filter(First::N.eq(outer(Second::N)))
+        .select(First::ID.sum())
+        .as_value::<Second>();
+    let seconds = Second::query()
+        .filter(exists(
+            First::query()
+                .without_filters()
+                .filter(First::N.eq(outer(Second::N))),
+        ))
+        .order_by(Second::ID.asc())
+        .select((Second::ID, firsts.coalesce(0)));
+    same(&db, seconds, "VALUES (1, 2), (3, 3)").await;
+    // The sum so far, by a join of the table with itself.
+    let so_far = Relation::<Second, Vec<Second>>::when(Second::ID.le(outer(Second::ID)));
+    same(
+        &db,
+        Second::query()
+            .order_by(Second::ID.asc())
+            .select((Second::ID, so_far.of_all(Second::N.sum()).coalesce(0))),
+        "VALUES (1, 1), (2, 4), (3, 6)",
+    )
+    .await;
+    // Correlated rows as a table, in a condition on a part of that table.
+    let largest = Second::query()
+        .filter(Second::N.le(outer(Second::N)))
+        .order_by(Second::N.desc())
+        .limit(2)
+        .as_table()
+        .filter(Second::ID.lt(outer(Second::ID)));
+    same(
+        &db,
+        Second::query().filter(exists(largest)).select((Second::ID,)).order_by(Second::ID.asc()),
+        "SELECT id FROM t1 a WHERE EXISTS (SELECT 1 FROM (SELECT * FROM t1 b WHERE b.n <= a.n ORDER BY n DESC LIMIT 2) c
+         WHERE c.id < a.id) ORDER BY id",
+    )
+    .await;
+    let page = First::query()
+        .order_by(First::ID.asc())
+        .page(None, 1)
+        .read(&db)
+        .await
+        .unwrap();
+    assert_eq!(page.items.len(), 1);
+    let next = First::query().order_by(First::ID.asc()).page(page.next, 5);
+    assert_eq!(next.read(&db).await.unwrap().items, [First { id: 3, n: 2 }]);
+    assert_eq!(First::query().delete().execute(&db).await.unwrap(), 2);
+}

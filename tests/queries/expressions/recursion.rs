@@ -6,7 +6,7 @@ use anabranch::{
 };
 use anabranch_tests::execute;
 
-use crate::expressions::places::{by_hand, everywhere, same};
+use crate::expressions::places::{by_hand, everywhere, plan, same};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(has_many(children: Folder, by = parent_id), filter(live = Folder::live))]
@@ -140,6 +140,9 @@ async fn all_below_and_all_above_are_found_once() {
     );
     let narrowed = Folder::CHILDREN.filter(Folder::SIZE.ne(16));
     same(&db, ids(from(2).recursive(narrowed)), "VALUES (2), (4)").await;
+    // A step that asks about the row that it comes from.
+    let smaller = Folder::CHILDREN.filter(Folder::SIZE.lt(outer(Folder::SIZE) * 5));
+    same(&db, ids(from(2).recursive(smaller)), "VALUES (2), (4)").await;
     for (steps, all) in [(0, 1), (1, 3), (2, 5), (9, 5)] {
         let bounded = from(2).recursive_up_to(steps, Folder::CHILDREN);
         assert_eq!(bounded.count(&db).await.unwrap(), all, "{steps}");
@@ -202,6 +205,19 @@ async fn what_follows_is_of_all_that_were_reached() {
         by_hand::<(i64,)>(&db, "SELECT count(*) FROM folder"),
         [(5,)]
     );
+}
+
+#[tokio::test]
+async fn each_step_is_by_an_index() {
+    let db = tree().await;
+    let below = plan(&db, &from(2).recursive(Folder::CHILDREN));
+    let above = plan(&db, &from(2).recursive(Folder::PARENT));
+    assert!(below.contains("USING INDEX folder_parent_id"), "{below}");
+    for plan in [below, above] {
+        // One is what was reached and not gone on from.
+        assert_eq!(plan.matches("SCAN t").count(), 1, "{plan}");
+        assert!(!plan.contains("SCAN folder"), "{plan}");
+    }
 }
 
 fn ids_of(

@@ -75,7 +75,18 @@ impl Renderer {
         conditions: Vec<Predicate>,
         and: Option<String>,
     ) {
-        let (from, row) = (self.next_alias(), self.next_alias());
+        let from = self.next_alias();
+        // Where no more than the key is asked of the rows that were reached, they need not be looked up.
+        let mut is_looked_up =
+            !(hops.iter().take(1).flat_map(|hop| &hop.on)).all(|on| key.names().contains(&on.from));
+        for condition in &conditions {
+            condition.each_around(&mut |_, _| is_looked_up = true);
+        }
+        let row = if is_looked_up {
+            self.next_alias()
+        } else {
+            from
+        };
         let aliases: Vec<_> = hops.iter().map(|_| self.next_alias()).collect();
         let own = Row {
             table,
@@ -91,11 +102,13 @@ impl Renderer {
             this.within(there, |this| {
                 this.push("SELECT ");
                 what(this, from);
-                this.display(format_args!(" FROM {reached} AS t{from} JOIN "));
-                this.display(format_args!("{} AS t{row} ON ", Identifier(table)));
-                for (index, name) in key.names().iter().enumerate() {
-                    let (name, and) = (Identifier(name), if index == 0 { "" } else { " AND " });
-                    this.display(format_args!("{and}t{row}.{name} = t{from}.{name}"));
+                this.display(format_args!(" FROM {reached} AS t{from}"));
+                if is_looked_up {
+                    this.display(format_args!(" JOIN {} AS t{row} ON ", Identifier(table)));
+                    for (index, name) in key.names().iter().enumerate() {
+                        let (name, and) = (Identifier(name), if index == 0 { "" } else { " AND " });
+                        this.display(format_args!("{and}t{row}.{name} = t{from}.{name}"));
+                    }
                 }
                 let mut last = row;
                 for (hop, alias) in hops.iter().zip(&aliases) {
