@@ -30,6 +30,8 @@ pub(crate) use self::{
     per_table::PerTable,
 };
 
+use std::any::TypeId;
+
 use crate::{
     error::{Conflict, Error, ErrorKind},
     value::{JsonValue, PrimaryKey, Row, Value, ValueError, ValueRef},
@@ -46,6 +48,12 @@ pub trait Entity: Sized + Send + Sync + 'static {
     type Key: PrimaryKey;
     /// The table.
     const TABLE: &'static TableDef;
+
+    /// Adds the types of the columns, as far as a derive knows them.
+    #[doc(hidden)]
+    fn column_types(types: &mut Vec<Option<TypeId>>) {
+        types.extend(Self::TABLE.columns.iter().map(|_| None));
+    }
 
     /// The primary key.
     fn key(&self) -> Self::Key;

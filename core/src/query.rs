@@ -22,6 +22,7 @@ mod columns;
 mod compound;
 mod condition;
 mod dates;
+mod derived;
 mod exact_text;
 mod fetch;
 mod filters;
@@ -35,9 +36,11 @@ mod named_row;
 mod nullable;
 mod operand;
 mod order_by;
+mod outer;
 mod page;
 mod part;
 mod raw;
+mod recursion;
 mod relation;
 mod run;
 mod selection;
@@ -71,9 +74,11 @@ pub use self::{
     nullable::Nullable,
     operand::Operand,
     order_by::{OrderBy, Orders},
+    outer::outer,
     page::{Cursor, Page, Paged},
     part::{Computed, Expr, Part, value},
     raw::{FromRow, RawQuery, raw},
+    recursion::ToItself,
     relation::{Narrowed, Reached, Related, Relation, Through},
     selection::{Make, Projection, Selection, Whole, With, made, projected},
     subquery::exists,
@@ -96,7 +101,7 @@ use crate::{
     entity::{Column, Entity},
     error::Error,
     query::{condition::Shape, filters::Lifted},
-    sql::{OrderTerm, Piece, Predicate, Term},
+    sql::{OrderTerm, Predicate, Source, Term},
 };
 
 /// A query over the rows of entity `E`; a description that runs nothing until one of its ends is called, and may be
@@ -116,8 +121,8 @@ pub struct Query<E, S = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
-    /// SQL whose rows are read instead of the table's.
-    source: Option<Vec<Piece>>,
+    /// Rows that are read instead of the table's.
+    source: Option<Source>,
     /// How deep the deepest part is, but for what is read.
     shape: Shape,
     entity: PhantomData<fn() -> E>,
@@ -182,7 +187,7 @@ impl<E: Entity> Query<E> {
         let mut query = Self::new();
         match fragment::source(sql, args) {
             Ok((pieces, shape)) => {
-                query.source = Some(pieces);
+                query.source = Some(Source::Sql(pieces));
                 query.shape = shape;
             }
             Err(invalid) => query.conditions = Err(invalid),

@@ -4,6 +4,7 @@
 //!
 //! Nothing here knows the engine, and the engine knows nothing of entities.
 
+mod around;
 mod batch;
 mod change;
 pub(crate) mod dml;
@@ -29,7 +30,7 @@ pub(crate) use self::{
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
     render::statement_of,
-    select::{ColumnList, Compound, Direction, Select, SetOperation},
+    select::{ColumnList, Compound, Direction, Recursion, Select, SetOperation, Source},
     term::{Aggregate, Frame, Hop, On, OrderTerm, Piece, Term, Window},
 };
 pub use self::{

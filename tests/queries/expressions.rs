@@ -8,13 +8,16 @@
 mod changes;
 mod dates;
 mod depth;
+mod derived;
 mod exact;
 mod frames;
 mod json_fields;
 mod many;
+mod outer;
 mod pages;
 mod partition;
 mod places;
+mod recursion;
 mod rows;
 mod thing;
 mod upserts;

@@ -12,6 +12,7 @@ use crate::{
         Operand, Query, Selection,
         case::checked,
         condition::Invalid,
+        outer,
         run::{cost_of, decode_whole},
     },
     sql::{
@@ -107,9 +108,10 @@ impl<E: Entity> Query<E> {
     /// The conditions by which the rows are found.
     fn into_conditions(self) -> Result<Vec<Predicate>, Invalid> {
         let (select, _) = self.into_rows()?;
-        if select.source.is_some() {
+        let source = select.source.as_ref();
+        if source.is_some_and(|source| !source.is_of(E::TABLE.name)) {
             return Err(Invalid::Refused(
-                "rows that SQL of the application selects cannot be changed: take a query over the table",
+                "rows that SQL or another query makes cannot be changed: take a query over the table",
             ));
         }
         if select.distinct || !select.group.is_empty() || !select.having.is_empty() {
@@ -117,7 +119,10 @@ impl<E: Entity> Query<E> {
                 "rows are changed one by one: `distinct`, `group_by` and `having` are not taken",
             ));
         }
-        if select.limit.is_none() && select.offset == 0 {
+        for condition in &select.conditions {
+            outer::check(condition.around(E::TABLE.name))?;
+        }
+        if select.limit.is_none() && select.offset == 0 && select.source.is_none() {
             return Ok(select.conditions);
         }
         let mut key = E::TABLE.key_columns();
@@ -232,6 +237,9 @@ impl<E: Entity, S> Update<E, S> {
             return Err(Invalid::Refused("an update sets one column at least"));
         }
         set.extend(kept::<E>(&set)?);
+        for (_, term) in &set {
+            outer::check(term.around(table.name))?;
+        }
         let set = set.into_iter();
         Ok(sql::Update {
             table: table.name,
@@ -467,6 +475,7 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
             "what is returned is of the changed row alone: neither relations nor aggregates are taken",
         ));
     }
+    outer::check(terms.around(E::TABLE.name))?;
     Ok(terms)
 }
 

@@ -13,6 +13,7 @@ use crate::{
         Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
+        outer,
         relation::Ends,
         step::Step,
     },
@@ -337,12 +338,21 @@ pub(crate) type EachWith<J, T, N = Whole> = (Whole, Fetch<J, T, (), N>);
 impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, N> {
     /// The statement that reads those of these keys, the columns that refer to the key first.
     fn select_for(&self, keys: &[&[Value]]) -> Result<crate::sql::Statement, Invalid> {
+        let (select, links) = self.tree_for(keys)?;
+        if select.limit.is_some() || select.offset > 0 {
+            return Ok(select.into_rows_of_parts(links));
+        }
+        Ok(select.into_rows())
+    }
+
+    /// Its tree, and the columns by which it is known whose a row is.
+    fn tree_for(&self, keys: &[&[Value]]) -> Result<(Select, Vec<Term>), Invalid> {
         self.shape.check()?;
         let steps = self.relation.steps()?;
         let [first, further @ ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
-        let links = first.links();
+        let links = owners(first);
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
         let mut conditions = self.all_conditions()?;
@@ -362,6 +372,24 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
             conditions.extend(self.between.iter().cloned());
             conditions.extend(J::conditions::<R::Entity>(&self.lifted)?);
         }
+        let mut table = first.to.name;
+        if first.to_columns.is_empty() {
+            // The rows that it starts from take part, joined to all others; the conditions are what connects them.
+            let at = |term| Term::At {
+                hops: vec![first.hop()],
+                term: Box::new(term),
+            };
+            table = first.from.name;
+            terms = vec![at(Term::Several(terms))];
+            for term in &mut order {
+                let there = mem::replace(&mut term.term, Term::Value(Value::Null));
+                term.term = at(there);
+            }
+            conditions = vec![Predicate::At {
+                hops: vec![first.hop()],
+                predicate: Box::new(Predicate::All(conditions)),
+            }];
+        }
         conditions.insert(0, Predicate::among(&links, keys));
         let columns = links.iter().cloned().chain(terms).collect();
         let select = Select {
@@ -369,12 +397,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
             order,
             limit: self.limit,
             offset: self.offset,
-            ..Select::of(first.to.name, Term::Several(columns))
+            ..Select::of(table, Term::Several(columns))
         };
-        if select.limit.is_some() || select.offset > 0 {
-            return Ok(select.into_rows_of_parts(links));
-        }
-        Ok(select.into_rows())
+        outer::check(select.around())?;
+        Ok((select, links))
     }
 
     /// Reads those that belong to rows with these keys.
@@ -387,7 +413,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let [first, ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere").into());
         };
-        let (table, columns) = first.compared();
+        let (table, columns) = match first.to_columns[..] {
+            [] => (first.from, first.from.key),
+            _ => first.compared(),
+        };
         // Of rows with the same key each gets its own: what is read need not be cloned.
         let mut asking: HashMap<Identities<'_>, Vec<usize>> = HashMap::with_capacity(keys.len());
         let mut distinct: Vec<&[Value]> = Vec::with_capacity(keys.len());
@@ -445,6 +474,18 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
     }
 }
 
+/// The columns by which it is known whose a row is.
+fn owners(first: &Step) -> Vec<Term> {
+    if first.to_columns.is_empty() {
+        return (first
+            .from
+            .key_columns()
+            .map(|column| Term::Column(column.name)))
+        .collect();
+    }
+    first.links()
+}
+
 /// All that one row has; it is an error if there has to be one and is none.
 fn wrapped<E: Entity, R: Related, O: Send + 'static>(found: Vec<O>) -> Result<R::Wrapped<O>> {
     R::wrapped(found).ok_or_else(|| missing(R::Entity::TABLE, E::TABLE))
@@ -500,9 +541,11 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         let steps = self.relation.steps()?;
         if R::MANY {
             // What is wrong with it is told before anything is read.
-            self.selection.terms(&mut Vec::new())?;
-            self.all_conditions()?;
-            let links = &steps[0].from_columns;
+            self.tree_for(&[])?;
+            let links = match &steps[0].from_columns[..] {
+                [] => E::TABLE.key,
+                columns => columns,
+            };
             terms.extend((links.iter()).map(|column| Term::Column(E::TABLE.columns[*column].name)));
             // As many values as a key has: of the relation's columns the type knows nothing.
             terms.extend((links.len()..E::TABLE.key.len()).map(|_| Term::Number(0)));

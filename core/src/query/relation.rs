@@ -108,6 +108,8 @@ pub(crate) enum Ends {
         /// The position of the other's.
         to: usize,
     },
+    /// Whatever a condition says.
+    When,
     /// Columns of a third entity, to the keys of both.
     Through {
         /// The position of one that refers to the entity.
@@ -464,7 +466,7 @@ impl<E, R, J> Relation<E, R, J> {
         Self::new(Ends::Through { by, to })
     }
 
-    const fn new(ends: Ends) -> Self {
+    pub(in crate::query) const fn new(ends: Ends) -> Self {
         Self {
             ends,
             of: PhantomData,
@@ -501,7 +503,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let (by, table, columns) = match self.ends {
             Ends::BelongsTo { by } => (by, step.from, &step.from_columns),
             Ends::Has { by } | Ends::Through { by, .. } => (by, step.to, &step.to_columns),
-            Ends::On { .. } => {
+            Ends::On { .. } | Ends::When => {
                 return Err(Invalid::Refused(
                     "a relation of any two columns has no reference: name the column",
                 ));
@@ -517,6 +519,13 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let (here, there) = (E::TABLE, R::Entity::TABLE);
         match (self.ends, J::JOIN) {
             (Ends::BelongsTo { by }, _) => Ok(vec![Step::to_parent(here, by, there)?]),
+            (Ends::When, _) => Ok(vec![Step {
+                from: here,
+                from_columns: Vec::new(),
+                to: there,
+                to_columns: Vec::new(),
+                from_key: false,
+            }]),
             (ends @ (Ends::Has { .. } | Ends::On { .. }), _) => {
                 let step = match ends {
                     Ends::On { from, to } => Step {
@@ -529,6 +538,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
                     Ends::Has { by } | Ends::BelongsTo { by } | Ends::Through { by, .. } => {
                         Step::to_children(here, there, by)?
                     }
+                    Ends::When => return Err(Invalid::Refused("a relation leads nowhere")),
                 };
                 // Joined, two of them would make two rows of one.
                 let is_unique = there

@@ -1,6 +1,6 @@
 //! What a query reads of each row, and what comes of it.
 
-use std::marker::PhantomData;
+use std::{any::TypeId, marker::PhantomData};
 
 use crate::{
     entity::{self, Column, Entity},
@@ -59,6 +59,12 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     /// How many columns of a result it is.
     #[doc(hidden)]
     fn width() -> usize;
+
+    /// Adds the types of these columns, of those that are known.
+    #[doc(hidden)]
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        types.extend((0..Self::width()).map(|_| None));
+    }
 
     /// Adds what the statement selects: as many columns as [`width`](Self::width) says.
     #[doc(hidden)]
@@ -128,6 +134,10 @@ impl<E: Entity> Selection<E> for Whole {
         E::TABLE.columns.len()
     }
 
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        E::column_types(types);
+    }
+
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
         terms.push(Term::All(TableSql::of(E::TABLE).columns.clone()));
         Ok(())
@@ -162,6 +172,10 @@ impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column
 
     fn width() -> usize {
         1
+    }
+
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        types.push(Some(TypeId::of::<T>()));
     }
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
@@ -210,6 +224,10 @@ macro_rules! tuple {
 
             fn width() -> usize {
                 0 $(+ $name::width())*
+            }
+
+            fn types(types: &mut Vec<Option<TypeId>>) {
+                $($name::types(types);)*
             }
 
             fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
@@ -480,6 +498,10 @@ impl<E: Entity, S: Selection<E>, M: Make<S::Output>> Selection<E> for Made<S, M>
 
     fn width() -> usize {
         S::width()
+    }
+
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        S::types(types);
     }
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {

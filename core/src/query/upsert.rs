@@ -12,6 +12,7 @@ use crate::{
         Operand,
         change::{self, Values},
         condition::Invalid,
+        outer,
         table_sql::TableSql,
     },
     sql::{
@@ -313,6 +314,7 @@ impl<E: Entity, N> Upsert<E, N> {
             .map(|column| (*column, Ok(Term::Value(values[*column].clone()))));
         for (column, term) in given.chain(self.set.iter().cloned()) {
             let term = term?;
+            outer::check(term.around(table.name))?;
             differs.push(Predicate::Compare {
                 term: exact(&table.columns[column]),
                 comparison: Comparison::Distinct,

@@ -126,7 +126,37 @@ impl<E: Entity> Over<E> {
             unit,
             from: from.as_sql("UNBOUNDED PRECEDING"),
             to: to.as_sql("UNBOUNDED FOLLOWING"),
+            excluded: self.frame.and_then(|frame| frame.excluded),
         });
+        self
+    }
+
+    /// Of these, not the row itself: `Item::PRICE.avg().over(Over::all().exclude_current_row())` for the mean of the others.
+    #[must_use]
+    pub fn exclude_current_row(self) -> Self {
+        self.excluding("CURRENT ROW")
+    }
+
+    /// Of these, neither the row itself nor those that are equal to it in the order.
+    #[must_use]
+    pub fn exclude_group(self) -> Self {
+        self.excluding("GROUP")
+    }
+
+    /// Of these, not those that are equal to the row in the order; but the row itself.
+    #[must_use]
+    pub fn exclude_ties(self) -> Self {
+        self.excluding("TIES")
+    }
+
+    /// Without bounds it is of those that there are without a frame: all, or those up to the row in the order.
+    fn excluding(mut self, rows: &'static str) -> Self {
+        if self.frame.is_none() {
+            self = self.range(Bound::Unbounded, Bound::CurrentRow);
+        }
+        if let Some(frame) = &mut self.frame {
+            frame.excluded = Some(rows);
+        }
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use crate::sql::{Identifier, OrderTerm, Piece, Predicate, Term};
+use crate::sql::{Hop, Identifier, OrderTerm, Piece, Predicate, Term};
 
 /// A SELECT over one table and the rows that relations lead to, to be rendered by one of its `into_` methods.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +13,8 @@ pub(crate) struct Select {
     pub distinct: bool,
     /// The table.
     pub table: &'static str,
-    /// SQL whose rows are read instead of the table's.
-    pub source: Option<Vec<Piece>>,
+    /// What is read instead of the table.
+    pub source: Option<Source>,
     /// What a row must fulfil: all of these.
     pub conditions: Vec<Predicate>,
     /// Rows that are equal in these become one.
@@ -27,6 +27,20 @@ pub(crate) struct Select {
     pub limit: Option<u64>,
     /// How many rows are left out at the beginning.
     pub offset: u64,
+}
+
+/// Rows that are read instead of a table's.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Source {
+    /// Those of SQL of the application, which have the names of the table's columns.
+    Sql(Vec<Piece>),
+    /// Those of other SELECTs.
+    Rows {
+        /// The SELECTs.
+        rows: Box<Compound>,
+        /// What their columns are called.
+        names: ColumnList,
+    },
 }
 
 /// Several SELECTs whose rows become one result.
@@ -42,6 +56,23 @@ pub(crate) struct Compound {
     pub limit: Option<u64>,
     /// How many rows are left out at the beginning.
     pub offset: u64,
+}
+
+/// The keys of rows, and of all that a step leads to from one of them, however often.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Recursion {
+    /// The columns of the table's key.
+    pub key: ColumnList,
+    /// Selects the keys of those that it begins with.
+    pub start: Select,
+    /// The way of one step, to a row of the same table, or before the last of it.
+    pub hops: Vec<Hop>,
+    /// The rest of the way.
+    pub beyond: Vec<Hop>,
+    /// What a row must fulfil that a step leads to.
+    pub conditions: Vec<Predicate>,
+    /// How many steps there are at most.
+    pub steps: Option<u32>,
 }
 
 /// How the rows of two SELECTs become one result.
@@ -97,6 +128,24 @@ impl Select {
             || (self.conditions.iter().chain(&self.having)).any(Predicate::looks_elsewhere)
             || self.group.iter().any(Term::looks_elsewhere)
             || (self.order.iter()).any(|order| order.term.looks_elsewhere())
+    }
+}
+
+impl Source {
+    /// Whether these are rows of the table with all of its columns: some of them, or those in another order.
+    #[must_use]
+    pub(crate) fn is_of(&self, table: &'static str) -> bool {
+        let Self::Rows { rows, names } = self else {
+            return false;
+        };
+        let others = rows.others.iter().map(|(_, select)| select);
+        std::iter::once(&rows.first).chain(others).all(|select| {
+            let is_own = select
+                .source
+                .as_ref()
+                .is_none_or(|inner| inner.is_of(table));
+            is_own && select.table == table && select.columns == Term::All(names.clone())
+        })
     }
 }
 

@@ -89,6 +89,13 @@ pub(crate) enum Term {
     },
     /// SQL as it was written, with expressions in it.
     Fragment(Vec<Piece>),
+    /// Of the nearest row of a table around the query in which it stands.
+    Outer {
+        /// The table.
+        table: &'static str,
+        /// What of that row.
+        term: Box<Self>,
+    },
 }
 
 /// A part of a [`Term::Fragment`].
@@ -135,6 +142,8 @@ pub(crate) struct Frame {
     pub from: String,
     /// The last, as SQL.
     pub to: String,
+    /// Which of them are left out, as SQL.
+    pub excluded: Option<&'static str>,
 }
 
 /// A step along a relation.
@@ -167,10 +176,11 @@ pub(crate) struct OrderTerm {
 }
 
 impl Term {
-    /// Whether rows of other tables take part, so that columns need to say whose they are.
+    /// Whether rows of other tables take part, or subqueries name columns of this one, so that columns need to say
+    /// whose they are.
     pub(crate) fn looks_elsewhere(&self) -> bool {
         match self {
-            Self::Related { .. } | Self::At { .. } => true,
+            Self::Related { .. } | Self::At { .. } | Self::Outer { .. } => true,
             Self::Call { args: terms, .. } | Self::Several(terms) => {
                 terms.iter().any(Self::looks_elsewhere)
             }
@@ -206,8 +216,24 @@ impl Term {
             | Self::Length(..)
             | Self::Value(_)
             | Self::Number(_)
-            | Self::Values(_)
-            | Self::Select(_) => false,
+            | Self::Values(_) => false,
+            Self::Select(select) => select.around().is_some(),
+        }
+    }
+
+    /// Each of several values by itself.
+    pub(in crate::sql) fn each(self) -> Vec<Self> {
+        match self {
+            Self::Several(terms) => terms.into_iter().flat_map(Self::each).collect(),
+            Self::All(columns) => (columns.names().iter().copied().map(Self::Column)).collect(),
+            Self::At { hops, term } => {
+                let at = |term| Self::At {
+                    hops: hops.clone(),
+                    term: Box::new(term),
+                };
+                term.each().into_iter().map(at).collect()
+            }
+            one => vec![one],
         }
     }
 
@@ -253,6 +279,7 @@ impl Term {
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)
+            | Self::Outer { .. }
             | Self::Select(_) => false,
         }
     }

@@ -334,6 +334,25 @@ impl Columns {
         }
     }
 
+    /// `fn column_types`; of embedded structs they are not known here.
+    pub(crate) fn types(&self, krate: &Path) -> TokenStream {
+        let types = self.fields.iter().map(|field| match field.embed() {
+            None => {
+                let ty = field.column_type(krate);
+                quote!(types.push(::core::option::Option::Some(::core::any::TypeId::of::<#ty>()));)
+            }
+            Some(Embed { ty, .. }) => {
+                let columns = quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::COLUMNS);
+                quote!(types.extend(#columns.iter().map(|_| ::core::option::Option::None));)
+            }
+        });
+        quote! {
+            fn column_types(types: &mut ::std::vec::Vec<::core::option::Option<::core::any::TypeId>>) {
+                #(#types)*
+            }
+        }
+    }
+
     /// `fn encode_json`.
     pub(crate) fn encode_json(&self, krate: &Path) -> TokenStream {
         let arms = self.encode_json_arms(self.all(), krate);

@@ -29,6 +29,7 @@ impl Entity {
         let assign_from = self.columns.assign_from(krate, None);
         let encode_json = self.columns.encode_json(krate);
         let decoded = self.columns.decoded(krate, None);
+        let column_types = self.columns.types(krate);
         let references = relation::references(name, &self.columns, &self.foreign_keys, krate);
         let items = quote! {
             #[automatically_derived]
@@ -41,6 +42,7 @@ impl Entity {
             #[allow(deprecated, private_interfaces, reason = "a deprecated field is still a column")]
             impl #krate::entity::Entity for #name {
                 #table
+                #column_types
                 #key
                 #encode
                 #assign

@@ -3,8 +3,12 @@
 use crate::{
     entity::{Column, Entity},
     query::{
-        Condition, Expr, Fetch, Part, Reached, Related, Through, condition::Invalid, filters,
-        grouping, part::Node, step::Step,
+        Condition, Expr, Fetch, Part, Reached, Related, Through,
+        condition::{Invalid, Shape},
+        filters, grouping,
+        part::Node,
+        recursion::Onward,
+        step::Step,
     },
     sql::{Aggregate, Hop, Predicate, Term},
     value::Value,
@@ -77,7 +81,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         let asked = self.asked(None);
         let mut node = node;
         node.term = node.term.and_then(|term| {
-            if !term.aggregates() || !grouping::is_of_all(&term) {
+            if !term.aggregates() || !grouping::is_of_all::<R::Entity>(&term) {
                 return Err(Invalid::Refused(
                     "of the rows that a relation leads to one value is made by an aggregate: sum, min, max, count",
                 ));
@@ -136,6 +140,16 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         });
         node.shape = node.shape.and(self.shape).around();
         node.into_expr()
+    }
+
+    /// The same as a step that is taken again from there.
+    pub(in crate::query) fn as_step(&self) -> (Result<Onward, Invalid>, Shape) {
+        let asked = self.asked(None).map(|asked| Onward {
+            hops: asked.hops,
+            beyond: asked.beyond,
+            conditions: asked.conditions,
+        });
+        (asked, self.shape)
     }
 
     /// The way, and what those at its end must fulfil, this among it.

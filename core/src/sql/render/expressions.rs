@@ -19,9 +19,9 @@ impl Renderer {
                 });
             }
             Term::Several(terms) => self.separated(terms, Self::term),
-            Term::Path { column, path } => self.within("json_extract(", column, Some(&path)),
+            Term::Path { column, path } => self.inside("json_extract(", column, Some(&path)),
             Term::Length(column, path) => {
-                self.within("json_array_length(", column, path.as_deref());
+                self.inside("json_array_length(", column, path.as_deref());
             }
             Term::Value(value) => self.value(value),
             Term::Number(number) => self.display(number),
@@ -53,10 +53,11 @@ impl Renderer {
             } => self.related(|this| this.term(*term), &hops, conditions),
             Term::At { hops, term } if self.joins.is_some() => {
                 let row = self.joined(hops);
-                self.with_row(row, |this| this.term(*term));
+                self.within(row, |this| this.term(*term));
             }
             Term::At { hops, term } => self.related(|this| this.term(*term), &hops, Vec::new()),
             Term::Fragment(pieces) => self.pieces(pieces),
+            Term::Outer { table, term } => self.outer(table, *term),
         }
     }
 
@@ -67,7 +68,7 @@ impl Renderer {
     }
 
     /// The text is that of an expression which an index can have, so the path is a literal.
-    fn within(&mut self, call: &str, column: &str, path: Option<&str>) {
+    fn inside(&mut self, call: &str, column: &str, path: Option<&str>) {
         self.push(call);
         self.column(column);
         self.path(path);
@@ -156,8 +157,13 @@ impl Renderer {
             self.separated(window.partition, Self::term);
         }
         self.order(window.order);
-        if let Some(Frame { unit, from, to }) = window.frame {
+        if let Some(frame) = window.frame {
+            let Frame { unit, from, to, .. } = frame;
             self.display(format_args!(" {unit} BETWEEN {from} AND {to}"));
+            if let Some(excluded) = frame.excluded {
+                self.push(" EXCLUDE ");
+                self.push(excluded);
+            }
         }
         self.push(")");
     }
@@ -195,6 +201,7 @@ impl Renderer {
                 self.parenthesized(|this| this.select(*select, None));
             }
             Predicate::Exists(select) => self.exists(*select),
+            Predicate::Reached(recursion) => self.reached(*recursion),
             Predicate::Related { hops, conditions } => self.leads_to_any(&hops, conditions),
             Predicate::At { hops, predicate } => self.at(hops, *predicate),
             Predicate::Term(term) => self.term(term),
@@ -236,13 +243,16 @@ impl Renderer {
         if self.joins.is_none() {
             return self.leads_to_any(&hops, parts);
         }
-        let there = hops.last().map(|hop| hop.on[0].to).unwrap_or_default();
+        let there = hops.last().and_then(|hop| hop.on.first()).map(|on| on.to);
         let row = self.joined(hops);
         self.parenthesized(|this| {
-            this.with_row(row, |this| {
-                this.column(there);
-                this.push(" IS NOT NULL");
-                this.clause(" AND ", parts);
+            this.within(row, |this| match there {
+                Some(there) => {
+                    this.column(there);
+                    this.push(" IS NOT NULL");
+                    this.clause(" AND ", parts);
+                }
+                None => this.junction(parts, " AND ", true),
             });
         });
     }
