@@ -27,6 +27,7 @@ mod filters;
 mod find;
 mod fragment;
 mod grouping;
+mod including;
 mod json_list;
 mod json_path;
 mod nullable;
@@ -80,6 +81,7 @@ pub(crate) use self::{
     condition::Invalid,
     fetch::{Joined, most_keys},
     find::{by_key, found_by_key},
+    including::Included,
     step::Step,
     table_sql::TableSql,
 };
@@ -111,6 +113,8 @@ pub struct Query<E, S = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
+    /// The deferred columns that the whole of a row is read with.
+    included: Included,
     /// SQL whose rows are read instead of the table's.
     source: Option<Vec<Piece>>,
     /// How deep the deepest part is, but for what is read.
@@ -131,6 +135,7 @@ impl<E: Entity> Query<E> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
+            included: Included::NONE,
             source: None,
             shape: Shape::FLAT,
             entity: PhantomData,
@@ -396,6 +401,7 @@ impl<E: Entity, S> Query<E, S> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
+            included: self.included,
             source: self.source,
             shape: self.shape,
             entity: PhantomData,
@@ -421,6 +427,7 @@ impl<E, S: Clone> Clone for Query<E, S> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
+            included: self.included,
             source: self.source.clone(),
             shape: self.shape,
             entity: PhantomData,

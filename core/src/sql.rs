@@ -29,7 +29,7 @@ pub(crate) use self::{
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
     render::statement_of,
-    select::{ColumnList, Compound, Direction, Select, SetOperation},
+    select::{ColumnList, Compound, Direction, Listed, Select, SetOperation},
     term::{Aggregate, Frame, Hop, On, OrderTerm, Piece, Term, Window},
 };
 pub use self::{

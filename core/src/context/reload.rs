@@ -4,7 +4,7 @@ use crate::{
     context::{Context, Tracked},
     entity::Entity,
     error::Result,
-    query,
+    query::{self, Included},
 };
 
 impl Context<'_> {
@@ -86,6 +86,7 @@ impl Context<'_> {
         let Some(key) = self.tracker.row_key(handle) else {
             return Ok(None);
         };
-        Ok(self.read(query::by_key(&key)?).await?.into_iter().next())
+        let included = (self.tracker.get(handle)).map_or(Included::NONE, Included::of);
+        Ok(self.read(query::by_key(&key, included)?).await?.into_iter().next())
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     entity::{Entity, Identities, TableDef},
     error::{Error, ErrorKind, Result},
     query::{
-        Condition, Narrowed, Orders, Projection, Query, Related, Relation, Selection, Through,
+        Condition, Included, Narrowed, Orders, Projection, Query, Related, Relation, Selection, Through,
         Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
@@ -79,6 +79,8 @@ pub struct Fetch<E, R, J = (), N = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
+    /// The deferred columns that the whole of a row is read with.
+    pub(in crate::query) included: Included,
     /// What join entities must fulfil, beside their filters.
     between: Vec<Predicate>,
 }
@@ -112,6 +114,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
+            included: Included::NONE,
             between: Vec::new(),
         }
     }
@@ -220,6 +223,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            included,
             between,
         } = self;
         let rest = Fetch {
@@ -231,6 +235,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            included,
             between,
         };
         (selection, rest)
@@ -248,6 +253,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
+            included: self.included,
             between: self.between,
         }
     }
@@ -272,6 +278,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
         });
         let mut others = Fetch::new(Relation::<J, T>::belongs_to(to)).put_selection(self.selection);
         others.shape = self.shape.around();
+        others.included = self.included;
         Ok(Fetch {
             relation: Relation::has(by),
             selection: (Whole, others),
@@ -282,6 +289,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
             offset: self.offset,
             // Those that apply are among the conditions.
             lifted: Lifted::All,
+            included: Included::NONE,
             between: Vec::new(),
         })
     }
@@ -345,6 +353,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let links = first.links();
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
+        self.included.apply::<R::Entity>(&mut terms);
         let mut conditions = self.all_conditions()?;
         let mut order = self.order.clone();
         if let [second] = further {
@@ -515,6 +524,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         }
         let mut there = Vec::new();
         self.selection.terms(&mut there)?;
+        self.included.apply::<R::Entity>(&mut there);
         terms.push(Term::Test(Box::new(Predicate::At {
             hops: hops.clone(),
             predicate: Box::new(Predicate::All(conditions)),
@@ -638,6 +648,7 @@ impl<E, R, J, N: Clone> Clone for Fetch<E, R, J, N> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
+            included: self.included,
             between: self.between.clone(),
         }
     }

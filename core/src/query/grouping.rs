@@ -3,7 +3,7 @@
 use crate::{
     entity::Entity,
     query::condition::Invalid,
-    sql::{Predicate, Select, Term},
+    sql::{Listed, Predicate, Select, Term},
 };
 
 /// Refuses what SQLite would answer with the value of any one row: a selection or an order by a column that is neither
@@ -70,7 +70,7 @@ fn selects(columns: &Term, term: &Term) -> bool {
     match columns {
         _ if columns == term => true,
         Term::All(list) => {
-            matches!(term, Term::Column(name) if list.names().contains(name))
+            matches!(term, Term::Column(name) if list.listed().contains(&Listed::Column(name)))
         }
         Term::Several(terms) => terms.iter().any(|selected| selects(selected, term)),
         Term::At { hops, term: there } => {

@@ -60,8 +60,23 @@ pub(crate) enum SetOperation {
 /// A list of columns, quoted once and cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnList {
-    names: Arc<[&'static str]>,
+    listed: Arc<[Listed]>,
     text: Arc<str>,
+}
+
+/// What stands in a list of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// A column, by its name.
+    Column(&'static str),
+    /// A constant.
+    Number(i64),
+}
+
+impl From<&'static str> for Listed {
+    fn from(name: &'static str) -> Self {
+        Self::Column(name)
+    }
 }
 
 /// A direction of sorting.
@@ -116,16 +131,19 @@ impl SetOperation {
 impl ColumnList {
     /// The list of these columns.
     #[must_use]
-    pub(crate) fn new(names: impl IntoIterator<Item = &'static str>) -> Self {
-        let names: Arc<[_]> = names.into_iter().collect();
+    pub(crate) fn new(columns: impl IntoIterator<Item = impl Into<Listed>>) -> Self {
+        let listed: Arc<[Listed]> = columns.into_iter().map(Into::into).collect();
         let mut text = String::new();
-        for (index, name) in names.iter().enumerate() {
+        for (index, listed) in listed.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
             // A String takes everything that is written to it.
-            let _ = write!(text, "{separator}{}", Identifier(name));
+            let _ = match listed {
+                Listed::Column(name) => write!(text, "{separator}{}", Identifier(name)),
+                Listed::Number(number) => write!(text, "{separator}{number}"),
+            };
         }
         Self {
-            names,
+            listed,
             text: text.into(),
         }
     }
@@ -136,16 +154,16 @@ impl ColumnList {
         &self.text
     }
 
-    /// The columns.
+    /// What it lists.
     #[must_use]
-    pub(crate) fn names(&self) -> &[&'static str] {
-        &self.names
+    pub(crate) fn listed(&self) -> &[Listed] {
+        &self.listed
     }
 }
 
 impl PartialEq for ColumnList {
     fn eq(&self, other: &Self) -> bool {
-        self.names == other.names
+        self.listed == other.listed
     }
 }
 

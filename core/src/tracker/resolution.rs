@@ -357,7 +357,12 @@ impl<E: Entity> Record<E> {
             }
             let before = &original[group.clone()];
             let (now, there) = (&current[group.clone()], &row[group.clone()]);
-            let unknown = before.contains(&None) || (is_stale && now != before);
+            let is_unknown = |value: &Option<Value>| matches!(value, None | Some(Value::Unread));
+            let unknown = before.iter().any(is_unknown) || (is_stale && now != before);
+            // A deferred column that is not loaded goes with the row.
+            if *now == [Some(Value::Unread)] {
+                continue;
+            }
             if E::TABLE.updated_at == Some(column) {
                 // Nobody changed it: the next save writes it anew.
                 comparison.theirs.push(column);
