@@ -316,6 +316,11 @@ impl<E: Entity> Record<E> {
         for (column, value) in table.key.iter().zip(key) {
             original[*column] = Some(value);
         }
+        for (column, value) in original.iter_mut().enumerate() {
+            if *value == Some(Value::Unread) {
+                *value = self.original_value(column);
+            }
+        }
         let values = known(&original);
         let created_at = (table.created_at).filter(|column| !self.differs_itself(*column));
         for column in 0..values.len() {
@@ -359,8 +364,8 @@ impl<E: Entity> Record<E> {
             let (now, there) = (&current[group.clone()], &row[group.clone()]);
             let is_unknown = |value: &Option<Value>| matches!(value, None | Some(Value::Unread));
             let unknown = before.iter().any(is_unknown) || (is_stale && now != before);
-            // A deferred column that is not loaded goes with the row.
-            if *now == [Some(Value::Unread)] {
+            // A deferred column that is not loaded goes with the row, and of one that was not read with it nothing is known.
+            if [now, there].contains(&&[Some(Value::Unread)][..]) {
                 continue;
             }
             if E::TABLE.updated_at == Some(column) {
