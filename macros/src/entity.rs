@@ -150,7 +150,9 @@ impl Entity {
         if let Some(field) = deferred.nth(MOST_DEFERRED) {
             errors.push(
                 &field.member,
-                format!("an entity has {MOST_DEFERRED} deferred columns at most: remove `Deferred`"),
+                format!(
+                    "an entity has {MOST_DEFERRED} deferred columns at most: remove `Deferred`"
+                ),
             );
         }
     }

@@ -87,6 +87,10 @@ impl Context<'_> {
             return Ok(None);
         };
         let included = (self.tracker.get(handle)).map_or(Included::NONE, Included::of);
-        Ok(self.read(query::by_key(&key, included)?).await?.into_iter().next())
+        Ok(self
+            .read(query::by_key(&key, included)?)
+            .await?
+            .into_iter()
+            .next())
     }
 }

@@ -9,8 +9,8 @@ use crate::{
     entity::{Entity, Identities, TableDef},
     error::{Error, ErrorKind, Result},
     query::{
-        Condition, Included, Narrowed, Orders, Projection, Query, Related, Relation, Selection, Through,
-        Whole, With,
+        Condition, Included, Narrowed, Orders, Projection, Query, Related, Relation, Selection,
+        Through, Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
         relation::Ends,

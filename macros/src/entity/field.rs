@@ -372,13 +372,7 @@ impl Field {
     }
 
     /// What a save or another row needs is always read.
-    fn check_deferred(
-        &self,
-        ty: &Type,
-        place: Place,
-        settings: &Settings,
-        errors: &mut Errors,
-    ) {
+    fn check_deferred(&self, ty: &Type, place: Place, settings: &Settings, errors: &mut Errors) {
         if !self.deferred {
             return;
         }
@@ -389,7 +383,10 @@ impl Field {
             );
         }
         let roles = Role::ALL.map(Role::as_str);
-        for name in roles.into_iter().chain(["references", "generated", "unique", "embed"]) {
+        for name in roles
+            .into_iter()
+            .chain(["references", "generated", "unique", "embed"])
+        {
             if let Some(at) = settings.name(name) {
                 errors.push(
                     at,

@@ -14,10 +14,13 @@ impl Renderer {
             Term::Column(name) => self.column(name),
             Term::All(columns) if self.row.alias.is_none() => self.push(columns.as_sql()),
             Term::All(columns) => {
-                self.separated(columns.listed().iter().copied(), |this, listed| match listed {
-                    Listed::Column(name) => this.column(name),
-                    Listed::Number(number) => this.display(number),
-                });
+                self.separated(
+                    columns.listed().iter().copied(),
+                    |this, listed| match listed {
+                        Listed::Column(name) => this.column(name),
+                        Listed::Number(number) => this.display(number),
+                    },
+                );
             }
             Term::Several(terms) => self.separated(terms, Self::term),
             Term::Path { column, path } => self.path(column, &path),
