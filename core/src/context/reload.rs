@@ -9,7 +9,8 @@ use crate::{
 
 impl Context<'_> {
     /// Reads the row of an entity again and takes its values: local changes are dropped, also a removal, and the
-    /// state is `Unchanged`. An added entity becomes the row that has its key, if there is one.
+    /// state is `Unchanged`. An added entity becomes the row that has its key, if there is one. Deferred columns are read if
+    /// they are loaded.
     ///
     /// False if there is no such row: an entity that was stored is detached then, an added one stays added. False,
     /// too, of a handle that is not tracked.
