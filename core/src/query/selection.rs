@@ -90,7 +90,7 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     ) -> Result<Vec<Self::Output>>;
 }
 
-/// All columns of a row, but for those that are [deferred](Query::including): the entity.
+/// All columns of a row, but for those that are [deferred](crate::value::Deferred): the entity.
 ///
 /// ```
 /// # use anabranch::prelude::*;
