@@ -136,6 +136,7 @@ mod interceptor;
 mod later;
 mod link;
 mod load;
+mod load_column;
 mod related;
 mod reload;
 mod resolve;

@@ -141,14 +141,21 @@ impl Conflict {
 ///
 /// # Errors
 ///
-/// Kind [`ErrorKind::Value`], naming table and column, for a value that SQLite cannot keep.
+/// Kind [`ErrorKind::Value`], naming table and column, for a value that SQLite cannot keep, and for a deferred column that
+/// is not loaded.
 pub fn encode<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
-    (0..E::TABLE.columns.len())
-        .map(|column| encode_column(entity, column))
-        .collect()
+    let encoded = |column| match encode_column(entity, column)? {
+        Value::Unread => Err(Error::value(
+            E::TABLE.name,
+            E::TABLE.columns[column].name,
+            &ValueError::fixed("is not loaded: set it, so that the whole row is known"),
+        )),
+        value => Ok(value),
+    };
+    (0..E::TABLE.columns.len()).map(encoded).collect()
 }
 
-/// The value of one column.
+/// The value of one column; [`Value::Unread`] of a deferred one that is not loaded.
 ///
 /// # Errors
 ///

@@ -187,9 +187,9 @@ pub struct Conflict {
     pub clashing: Vec<&'static str>,
     /// The columns' names, in the order of the values below.
     pub columns: Vec<&'static str>,
-    /// The values as they were read.
+    /// The values as they were read; [`Value::Unread`] for a deferred column that was not.
     pub original: Vec<Value>,
-    /// The values that were to be saved.
+    /// The values that were to be saved, and again `Unread`.
     pub current: Vec<Value>,
     /// The values in the database now; `None` when the row is gone.
     pub database: Option<Vec<Value>>,

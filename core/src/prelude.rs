@@ -10,4 +10,5 @@ pub use crate::{
     entity::{CommitSeq, Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{Error, ErrorKind},
     query::{Condition, Expr, Fetch, JsonFields, Projection, Query, Relation},
+    value::Deferred,
 };

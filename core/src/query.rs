@@ -29,6 +29,7 @@ mod filters;
 mod find;
 mod fragment;
 mod grouping;
+mod including;
 mod json_field;
 mod json_list;
 mod json_path;
@@ -90,6 +91,7 @@ pub(crate) use self::{
     condition::Invalid,
     fetch::{Joined, most_keys},
     find::{by_key, found_by_key},
+    including::Included,
     step::Step,
     table_sql::TableSql,
 };
@@ -123,6 +125,8 @@ pub struct Query<E, S = Whole> {
     lifted: Lifted,
     /// Rows that are read instead of the table's.
     source: Option<Source>,
+    /// The deferred columns that the whole of a row is read with.
+    included: Included,
     /// How deep the deepest part is, but for what is read.
     shape: Shape,
     entity: PhantomData<fn() -> E>,
@@ -141,6 +145,7 @@ impl<E: Entity> Query<E> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
+            included: Included::NONE,
             source: None,
             shape: Shape::FLAT,
             entity: PhantomData,
@@ -406,6 +411,7 @@ impl<E: Entity, S> Query<E, S> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
+            included: self.included,
             source: self.source,
             shape: self.shape,
             entity: PhantomData,
@@ -431,6 +437,7 @@ impl<E, S: Clone> Clone for Query<E, S> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
+            included: self.included,
             source: self.source.clone(),
             shape: self.shape,
             entity: PhantomData,

@@ -30,7 +30,7 @@ pub(crate) use self::{
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
     render::statement_of,
-    select::{ColumnList, Compound, Direction, Recursion, Select, SetOperation, Source},
+    select::{ColumnList, Compound, Direction, Listed, Recursion, Select, SetOperation, Source},
     term::{Aggregate, Frame, Hop, On, OrderTerm, Piece, Term, Window},
 };
 pub use self::{

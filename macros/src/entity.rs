@@ -28,6 +28,9 @@ use crate::{
     settings::{FieldPath, Settings},
 };
 
+/// A row tells in the bits of one integer, which is not negative, which of them were read.
+const MOST_DEFERRED: usize = 63;
+
 /// An entity, ready to be written out.
 struct Entity {
     name: Ident,
@@ -91,6 +94,7 @@ impl Entity {
             columns,
         };
         entity.check_paths(&mut errors);
+        entity.check_deferred(&mut errors);
         entity.check_rowid(&settings, &mut errors);
         errors.finish(entity)
     }
@@ -123,6 +127,33 @@ impl Entity {
         let foreign_keys = self.foreign_keys.iter().map(|key| &key.columns);
         for path in indexes.chain(foreign_keys).flatten() {
             self.columns.check_path(path, errors);
+        }
+    }
+
+    /// What a save needs to know is always read.
+    fn check_deferred(&self, errors: &mut Errors) {
+        let unique = (self.indexes.iter()).filter(|index| index.options.unique);
+        let unique = unique.filter_map(|index| match &index.on {
+            IndexOn::Columns(columns) => Some(columns),
+            IndexOn::Expressions(_) => None,
+        });
+        let foreign_keys = self.foreign_keys.iter().map(|key| &key.columns);
+        for path in unique.chain(foreign_keys).flatten() {
+            if (self.columns.find(&path.field)).is_some_and(|(_, field)| field.deferred) {
+                errors.push(
+                    &path.field,
+                    "a deferred column may not be there when it is needed: a unique index or a foreign key cannot have it",
+                );
+            }
+        }
+        let mut deferred = self.columns.fields.iter().filter(|field| field.deferred);
+        if let Some(field) = deferred.nth(MOST_DEFERRED) {
+            errors.push(
+                &field.member,
+                format!(
+                    "an entity has {MOST_DEFERRED} deferred columns at most: remove `Deferred`"
+                ),
+            );
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod changes;
 mod dates;
+mod deferred;
 mod depth;
 mod derived;
 mod exact;

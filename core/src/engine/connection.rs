@@ -213,6 +213,10 @@ impl ToSql for Bound<'_> {
             Value::Real(value) => ToSqlOutput::Owned(OwnedValue::Real(*value)),
             Value::Text(value) => ToSqlOutput::Borrowed(SqliteRef::Text(value.as_bytes())),
             Value::Blob(value) => ToSqlOutput::Borrowed(SqliteRef::Blob(value)),
+            Value::Unread => {
+                let message = "a column that was not read has no value";
+                return Err(rusqlite::Error::ToSqlConversionFailure(message.into()));
+            }
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     query::{
         Query, Selection,
         condition::{Invalid, Shape},
-        outer,
+        including, outer,
         run::{decode_count, decode_whole, read},
     },
     sql::{self, Cost, Direction, Executor, Read, Select, SetOperation, Statement},
@@ -248,9 +248,11 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         if !S::FLAT {
             part(self.first.clone())?;
         }
+        let (first, others) = (self.first.into_inner_select()?, self.others?);
+        including::check_compound(&first, &others, &self.order)?;
         Ok(sql::Compound {
-            first: self.first.into_inner_select()?,
-            others: self.others?,
+            first,
+            others,
             order: self.order,
             limit: self.limit,
             offset: self.offset,

@@ -6,9 +6,8 @@ use crate::{
         Compound, Query, Selection,
         condition::{Invalid, Shape},
         filters::Lifted,
-        table_sql::TableSql,
     },
-    sql::{self, Source},
+    sql::{self, ColumnList, Source},
 };
 
 /// # As a table
@@ -129,10 +128,13 @@ fn over<T: Entity>(rows: Result<sql::Compound, Invalid>, shape: Shape) -> Query<
     let mut query = Query::new();
     query.shape = shape.around();
     match query.shape.check().and(rows) {
-        Ok(rows) => {
+        Ok(mut rows) => {
+            let names = ColumnList::new(T::TABLE.columns.iter().map(|column| column.name));
+            // Deferred columns are for the query over these rows to ask for.
+            rows.read_whole(&names);
             let source = Source::Rows {
                 rows: Box::new(rows),
-                names: TableSql::of(T::TABLE).columns.clone(),
+                names,
             };
             if source.is_of(T::TABLE.name) {
                 // The filters of the entity were asked below.

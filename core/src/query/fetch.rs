@@ -9,8 +9,8 @@ use crate::{
     entity::{Entity, Identities, TableDef},
     error::{Error, ErrorKind, Result},
     query::{
-        Condition, Narrowed, Orders, Projection, Query, Related, Relation, Selection, Through,
-        Whole, With,
+        Condition, Included, Narrowed, Orders, Projection, Query, Related, Relation, Selection,
+        Through, Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
         outer,
@@ -80,6 +80,8 @@ pub struct Fetch<E, R, J = (), N = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
+    /// The deferred columns that the whole of a row is read with.
+    pub(in crate::query) included: Included,
     /// What join entities must fulfil, beside their filters.
     between: Vec<Predicate>,
 }
@@ -113,6 +115,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
+            included: Included::NONE,
             between: Vec::new(),
         }
     }
@@ -221,6 +224,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            included,
             between,
         } = self;
         let rest = Fetch {
@@ -232,6 +236,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            included,
             between,
         };
         (selection, rest)
@@ -249,6 +254,7 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
+            included: self.included,
             between: self.between,
         }
     }
@@ -273,6 +279,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
         });
         let mut others = Fetch::new(Relation::<J, T>::belongs_to(to)).put_selection(self.selection);
         others.shape = self.shape.around();
+        others.included = self.included;
         Ok(Fetch {
             relation: Relation::has(by),
             selection: (Whole, others),
@@ -283,6 +290,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
             offset: self.offset,
             // Those that apply are among the conditions.
             lifted: Lifted::All,
+            included: Included::NONE,
             between: Vec::new(),
         })
     }
@@ -355,6 +363,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let links = owners(first);
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
+        self.included.apply::<R::Entity>(&mut terms);
         let mut conditions = self.all_conditions()?;
         let mut order = self.order.clone();
         if let [second] = further {
@@ -558,6 +567,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         }
         let mut there = Vec::new();
         self.selection.terms(&mut there)?;
+        self.included.apply::<R::Entity>(&mut there);
         terms.push(Term::Test(Box::new(Predicate::At {
             hops: hops.clone(),
             predicate: Box::new(Predicate::All(conditions)),
@@ -681,6 +691,7 @@ impl<E, R, J, N: Clone> Clone for Fetch<E, R, J, N> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
+            included: self.included,
             between: self.between.clone(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     entity::Entity,
     query::condition::Invalid,
-    sql::{Hop, Predicate, Select, Term},
+    sql::{Hop, Listed, Predicate, Select, Term},
 };
 
 /// Refuses what SQLite would answer with the value of any one row: a selection or an order by a column that is neither
@@ -70,7 +70,7 @@ fn selects(columns: &Term, term: &Term) -> bool {
     match columns {
         _ if columns == term => true,
         Term::All(list) => {
-            matches!(term, Term::Column(name) if list.names().contains(name))
+            matches!(term, Term::Column(name) if list.listed().contains(&Listed::Column(name)))
         }
         Term::Several(terms) => terms.iter().any(|selected| selects(selected, term)),
         Term::At { hops, term: there } => {
@@ -132,7 +132,7 @@ impl Grouping<'_> {
                 self.has(term) && self.names(|found| select.each_around(found))
             }
             Predicate::Reached(recursion) => {
-                let mut key = recursion.key.names().iter();
+                let mut key = recursion.key.names();
                 key.all(|column| self.has(&Term::Column(column)))
             }
             Predicate::Null { term, .. }

@@ -441,6 +441,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         let selection = self.selection.prepare()?;
         let mut terms = Vec::new();
         selection.terms(&mut terms)?;
+        self.included.apply::<E>(&mut terms);
         let columns = match terms.len() {
             1 => terms.remove(0),
             _ => Term::Several(terms),

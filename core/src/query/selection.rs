@@ -3,15 +3,16 @@
 use std::{any::TypeId, marker::PhantomData};
 
 use crate::{
-    entity::{self, Column, Entity},
+    entity::{Column, Entity},
     error::{Error, ErrorKind, Result},
     query::{
         Part,
         condition::{Invalid, Shape},
+        including,
         table_sql::TableSql,
     },
     sql::{Reads, Term},
-    value::{ColumnType, Row, ValueRef},
+    value::{ColumnType, Row},
 };
 
 /// What a query over `E` reads of each row: an expression, the [`Whole`] entity, what a relation leads to, or a tuple of
@@ -95,7 +96,7 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     ) -> Result<Vec<Self::Output>>;
 }
 
-/// All columns of a row: the entity.
+/// All columns of a row, but for those that are [deferred](crate::value::Deferred): the entity.
 ///
 /// ```
 /// # use anabranch::prelude::*;
@@ -131,7 +132,7 @@ impl<E: Entity> Selection<E> for Whole {
     }
 
     fn width() -> usize {
-        E::TABLE.columns.len()
+        including::width::<E>()
     }
 
     fn types(types: &mut Vec<Option<TypeId>>) {
@@ -144,10 +145,7 @@ impl<E: Entity> Selection<E> for Whole {
     }
 
     fn decode(row: &dyn Row, at: usize) -> Result<E> {
-        if at == 0 {
-            return entity::decode(row);
-        }
-        entity::decode(&From { row, at })
+        including::decode(row, at)
     }
 
     fn finish_one(entity: E) -> Result<E> {
@@ -281,22 +279,6 @@ tuple!(A 0, B 1, C 2, D 3, F 4);
 tuple!(A 0, B 1, C 2, D 3, F 4, G 5);
 tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6);
 tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6, I 7);
-
-/// A row without its first columns.
-struct From<'a> {
-    row: &'a dyn Row,
-    at: usize,
-}
-
-impl Row for From<'_> {
-    fn width(&self) -> usize {
-        self.row.width().saturating_sub(self.at)
-    }
-
-    fn value(&self, index: usize) -> ValueRef<'_> {
-        self.row.value(self.at + index)
-    }
-}
 
 /// A selection to which what a relation leads to can be added.
 ///

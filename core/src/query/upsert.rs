@@ -12,7 +12,7 @@ use crate::{
         Operand,
         change::{self, Values},
         condition::Invalid,
-        outer,
+        including, outer,
         table_sql::TableSql,
     },
     sql::{
@@ -527,7 +527,7 @@ fn exact(column: &ColumnDef) -> Term {
 fn upserted<E: Entity>(written: &Written, number: usize) -> Result<Upserted<E>> {
     let table = E::TABLE;
     let decoded = |row: Option<&[Value]>| -> Result<Option<E>> {
-        row.map(|row| entity::decode(&Values(row)))
+        row.map(|row| including::decode(&Values(row), 0))
             .transpose()
             .map_err(|error| change::unreadable::<E>(&error))
     };

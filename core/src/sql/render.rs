@@ -242,7 +242,8 @@ impl Renderer {
     }
 
     fn named(&mut self, columns: Term, names: &ColumnList) {
-        let named = columns.each().into_iter().zip(names.names());
+        let columns = columns.each();
+        let named: Vec<_> = columns.into_iter().zip(names.names()).collect();
         self.separated(named, |this, (term, name)| {
             this.term(term);
             this.push(" AS ");

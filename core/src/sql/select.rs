@@ -91,8 +91,23 @@ pub(crate) enum SetOperation {
 /// A list of columns, quoted once and cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnList {
-    names: Arc<[&'static str]>,
+    listed: Arc<[Listed]>,
     text: Arc<str>,
+}
+
+/// What stands in a list of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// A column, by its name.
+    Column(&'static str),
+    /// A constant.
+    Number(i64),
+}
+
+impl From<&'static str> for Listed {
+    fn from(name: &'static str) -> Self {
+        Self::Column(name)
+    }
 }
 
 /// A direction of sorting.
@@ -149,6 +164,16 @@ impl Source {
     }
 }
 
+impl Compound {
+    /// Has all columns of whole rows read.
+    pub(crate) fn read_whole(&mut self, all: &ColumnList) {
+        let others = self.others.iter_mut().map(|(_, select)| select);
+        for select in std::iter::once(&mut self.first).chain(others) {
+            select.columns.read_whole(all);
+        }
+    }
+}
+
 impl SetOperation {
     /// The words in SQL.
     #[must_use]
@@ -165,16 +190,19 @@ impl SetOperation {
 impl ColumnList {
     /// The list of these columns.
     #[must_use]
-    pub(crate) fn new(names: impl IntoIterator<Item = &'static str>) -> Self {
-        let names: Arc<[_]> = names.into_iter().collect();
+    pub(crate) fn new(columns: impl IntoIterator<Item = impl Into<Listed>>) -> Self {
+        let listed: Arc<[Listed]> = columns.into_iter().map(Into::into).collect();
         let mut text = String::new();
-        for (index, name) in names.iter().enumerate() {
+        for (index, listed) in listed.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
             // A String takes everything that is written to it.
-            let _ = write!(text, "{separator}{}", Identifier(name));
+            let _ = match listed {
+                Listed::Column(name) => write!(text, "{separator}{}", Identifier(name)),
+                Listed::Number(number) => write!(text, "{separator}{number}"),
+            };
         }
         Self {
-            names,
+            listed,
             text: text.into(),
         }
     }
@@ -185,16 +213,24 @@ impl ColumnList {
         &self.text
     }
 
-    /// The columns.
+    /// What it lists.
     #[must_use]
-    pub(crate) fn names(&self) -> &[&'static str] {
-        &self.names
+    pub(crate) fn listed(&self) -> &[Listed] {
+        &self.listed
+    }
+
+    /// The columns among that.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.listed.iter().filter_map(|listed| match listed {
+            Listed::Column(name) => Some(*name),
+            Listed::Number(_) => None,
+        })
     }
 }
 
 impl PartialEq for ColumnList {
     fn eq(&self, other: &Self) -> bool {
-        self.names == other.names
+        self.listed == other.listed
     }
 }
 

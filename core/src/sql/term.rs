@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    sql::{ColumnList, Direction, Predicate, Select},
+    sql::{ColumnList, Direction, Listed, Predicate, Select},
     value::Value,
 };
 
@@ -221,11 +221,26 @@ impl Term {
         }
     }
 
+    /// Has all columns read where it is a whole row.
+    pub(in crate::sql) fn read_whole(&mut self, all: &ColumnList) {
+        match self {
+            Self::All(columns) => *columns = all.clone(),
+            Self::At { term, .. } => term.read_whole(all),
+            Self::Several(terms) => terms.iter_mut().for_each(|term| term.read_whole(all)),
+            _ => {}
+        }
+    }
+
     /// Each of several values by itself.
     pub(in crate::sql) fn each(self) -> Vec<Self> {
         match self {
             Self::Several(terms) => terms.into_iter().flat_map(Self::each).collect(),
-            Self::All(columns) => (columns.names().iter().copied().map(Self::Column)).collect(),
+            Self::All(columns) => (columns.listed().iter())
+                .map(|listed| match listed {
+                    Listed::Column(name) => Self::Column(name),
+                    Listed::Number(number) => Self::Number(*number),
+                })
+                .collect(),
             Self::At { hops, term } => {
                 let at = |term| Self::At {
                     hops: hops.clone(),

@@ -84,7 +84,10 @@ impl<E: Entity> Named<E> {
             )));
         }
         let value = E::encode_json(column, value).map_err(|error| failed(&error))?;
-        self.values.push((column, value));
+        // Null for a deferred column: it was not loaded where the JSON comes from.
+        if value != Value::Unread {
+            self.values.push((column, value));
+        }
         Ok(())
     }
 

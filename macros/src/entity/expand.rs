@@ -315,6 +315,7 @@ impl Field {
     /// The `ColumnDef` of a field that is one column.
     pub(crate) fn definition(&self, krate: &Path) -> TokenStream {
         let (name, column_type, path) = (&self.column, self.column_type(krate), &self.path);
+        let deferred = self.deferred;
         let (unique, index) = (self.unique, self.index && self.special_index.is_none());
         let collate = option(self.collate.as_ref());
         let check = option(self.check.as_ref());
@@ -340,6 +341,7 @@ impl Field {
                 storage: #storage,
                 nullable: #nullable,
                 large: #large,
+                deferred: #deferred,
                 unique: #unique,
                 index: #index,
                 collate: #collate,
@@ -358,7 +360,7 @@ impl Field {
         match default {
             SqlOrRust::Sql(sql) => quote!(#krate::entity::DefaultValue::Sql(#sql)),
             SqlOrRust::Rust(expression) => {
-                let encoded = self.encoded(krate, &quote!(&value));
+                let encoded = self.encoded_value(krate, &quote!(&value));
                 quote! {
                     #krate::entity::DefaultValue::Value(|| {
                         let value: #ty = #expression;

@@ -2,7 +2,7 @@
 
 use crate::{
     sql::{
-        Aggregate, Frame, Hop, Identifier, Pattern, Predicate, Quoted, Term, Window, list,
+        Aggregate, Frame, Hop, Identifier, Listed, Pattern, Predicate, Quoted, Term, Window, list,
         render::{LONGEST_CHAIN, Renderer, row_count},
     },
     value::Value,
@@ -14,9 +14,13 @@ impl Renderer {
             Term::Column(name) => self.column(name),
             Term::All(columns) if self.row.alias.is_none() => self.push(columns.as_sql()),
             Term::All(columns) => {
-                self.separated(columns.names().iter().copied(), |this, name| {
-                    this.column(name);
-                });
+                self.separated(
+                    columns.listed().iter().copied(),
+                    |this, listed| match listed {
+                        Listed::Column(name) => this.column(name),
+                        Listed::Number(number) => this.display(number),
+                    },
+                );
             }
             Term::Several(terms) => self.separated(terms, Self::term),
             Term::Path { column, path } => self.inside("json_extract(", column, Some(&path)),

@@ -19,7 +19,7 @@ impl Renderer {
             conditions,
             steps,
         } = recursion;
-        let is_single = key.names().len() == 1;
+        let is_single = key.listed().len() == 1;
         self.push(if is_single { "" } else { "(" });
         self.term(Term::All(key.clone()));
         self.push(if is_single { "" } else { ")" });
@@ -77,8 +77,9 @@ impl Renderer {
     ) {
         let from = self.next_alias();
         // Where no more than the key is asked of the rows that were reached, they need not be looked up.
+        let is_of_key = |column| key.names().any(|name| name == column);
         let mut is_looked_up =
-            !(hops.iter().take(1).flat_map(|hop| &hop.on)).all(|on| key.names().contains(&on.from));
+            !(hops.iter().take(1).flat_map(|hop| &hop.on)).all(|on| is_of_key(on.from));
         for condition in &conditions {
             condition.each_around(&mut |_, _| is_looked_up = true);
         }
@@ -105,7 +106,7 @@ impl Renderer {
                 this.display(format_args!(" FROM {reached} AS t{from}"));
                 if is_looked_up {
                     this.display(format_args!(" JOIN {} AS t{row} ON ", Identifier(table)));
-                    for (index, name) in key.names().iter().enumerate() {
+                    for (index, name) in key.names().enumerate() {
                         let (name, and) = (Identifier(name), if index == 0 { "" } else { " AND " });
                         this.display(format_args!("{and}t{row}.{name} = t{from}.{name}"));
                     }
