@@ -27,6 +27,7 @@ mod filters;
 mod find;
 mod fragment;
 mod grouping;
+mod insert;
 mod json_list;
 mod json_path;
 mod nullable;
@@ -61,6 +62,7 @@ pub use self::{
     fetch::{Begun, Fetch},
     find::find,
     fragment::{Argument, Arguments, List, fragment, list},
+    insert::{Insert, Takes},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},
     nullable::Nullable,

@@ -9,6 +9,7 @@ mod changes;
 mod dates;
 mod depth;
 mod frames;
+mod inserts;
 mod many;
 mod pages;
 mod partition;

@@ -130,7 +130,9 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 }
 
-fn part<E: Entity, S: Selection<E>>(query: Query<E, S>) -> Result<Select, Invalid> {
+pub(in crate::query) fn part<E: Entity, S: Selection<E>>(
+    query: Query<E, S>,
+) -> Result<Select, Invalid> {
     if !S::FLAT {
         return Err(Invalid::Refused(
             "what to-many relations lead to cannot be read by a part of a compound query",
@@ -227,7 +229,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         Ok(self.clone().into_tree()?.into_rows())
     }
 
-    fn into_tree(self) -> Result<sql::Compound, Invalid> {
+    pub(in crate::query) fn into_tree(self) -> Result<sql::Compound, Invalid> {
         if !S::FLAT {
             part(self.first.clone())?;
         }

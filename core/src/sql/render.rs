@@ -189,7 +189,7 @@ impl Renderer {
         }
     }
 
-    fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
+    pub(in crate::sql) fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
         let is_aliased = select.looks_elsewhere();
         let outer = (self.row, self.joins.replace(Vec::new()));
         self.row = Row {
@@ -228,7 +228,7 @@ impl Renderer {
         (self.row, self.joins) = outer;
     }
 
-    fn compound(&mut self, compound: Compound) {
+    pub(in crate::sql) fn compound(&mut self, compound: Compound) {
         self.part(compound.first);
         for (operation, select) in compound.others {
             self.push(" ");
