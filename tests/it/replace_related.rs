@@ -389,6 +389,14 @@ async fn an_error_leaves_the_context_as_it_was() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Value);
+    assert!(!ctx.has_changes());
+}
+
+#[tokio::test]
+async fn links_that_cannot_be_made_leave_the_context_as_it_was() {
+    let db = orders().await;
+    let mut ctx = db.context();
+    let order = ctx.find::<Order>(1).await.unwrap().unwrap();
     // A join entity that cannot be made, after a tag was changed and one was added.
     let tags = [
         Tag {

@@ -24,7 +24,7 @@ const PAGES: usize = 2;
 /// Where pages are sent to.
 pub(in crate::engine) type Pages<T> = mpsc::Sender<Result<Vec<T>>>;
 
-/// A stream that runs, and what stops it.
+/// The pages of a stream that runs, and what belongs to it.
 pub(in crate::engine) type Running<T, S> = (mpsc::Receiver<Result<Vec<T>>>, S);
 
 /// Has a thread send the pages of a read, while it holds what has the connection; that comes back when there are no more
@@ -33,7 +33,7 @@ pub(in crate::engine) fn start<T: Send + 'static, H: Send + 'static>(
     core: &Core,
     mut held: H,
     produce: impl FnOnce(&mut H, &Pages<T>) -> Result<()> + Send + 'static,
-) -> Result<(mpsc::Receiver<Result<Vec<T>>>, oneshot::Receiver<H>)> {
+) -> Result<Running<T, oneshot::Receiver<H>>> {
     let (send, receive) = mpsc::channel(PAGES);
     let (back, returned) = oneshot::channel();
     core.threads.run(move || {
