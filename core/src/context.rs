@@ -139,6 +139,7 @@ mod load;
 mod load_column;
 mod related;
 mod reload;
+mod replace;
 mod resolve;
 mod save;
 mod save_token;
@@ -164,6 +165,7 @@ pub use self::{
     interceptor::{ChangeKind, Interceptor, NewlyTracked, SavedChange},
     load::Tracking,
     related::{Navigation, Refers},
+    replace::Children,
     save_token::{SaveToken, SavedAt},
 };
 pub use crate::tracker::{AnyEntry, Clash, ColumnEntry, EntityState, Tracked, Winner};

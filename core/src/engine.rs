@@ -58,6 +58,7 @@ mod sessions;
 mod slot;
 mod sqlite_error;
 mod stamp;
+mod streaming;
 mod submission;
 mod threads;
 mod timer;

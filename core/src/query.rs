@@ -30,6 +30,7 @@ mod find;
 mod fragment;
 mod grouping;
 mod including;
+mod insert;
 mod json_field;
 mod json_list;
 mod json_path;
@@ -68,6 +69,7 @@ pub use self::{
     fetch::{Begun, Fetch},
     find::find,
     fragment::{Argument, Arguments, List, fragment, list},
+    insert::{Insert, Takes},
     json_field::{JsonField, JsonPart},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},

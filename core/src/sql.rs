@@ -11,6 +11,7 @@ pub(crate) mod dml;
 mod executor;
 mod fold;
 mod identifier;
+mod insert;
 mod list;
 mod literal;
 mod predicate;
@@ -27,6 +28,7 @@ pub(crate) use self::{
     change::{Delete, Insert, Update},
     fold::{FOLD, WITHIN, folded},
     identifier::{Identifier, Quoted},
+    insert::{InsertSelected, Selected},
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
     render::statement_of,

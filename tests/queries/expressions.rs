@@ -12,6 +12,7 @@ mod depth;
 mod derived;
 mod exact;
 mod frames;
+mod inserts;
 mod json_fields;
 mod many;
 mod outer;

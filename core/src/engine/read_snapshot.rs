@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
 use crate::{
     engine::{
         core::Core,
         hooks::Run,
         pool::{Lent, Reader},
-        reader::{borrowing, read_inline, runs_inline, together_inline},
+        reader::{borrowing, lend_for_stream, read_inline, runs_inline, together_inline},
         slot::Label,
         sqlite_error::from_rusqlite,
+        streaming,
     },
     error::{Error, ErrorKind, Result},
     sql::{Cost, Executor, Read, ReadTogether, Rows},
@@ -50,6 +52,8 @@ pub struct ReadSnapshot {
     /// With the transaction open; it is ended when it goes back. `None` while a thread has it, and for good once nobody
     /// waited for that any more.
     lent: Option<Lent>,
+    /// Where it comes back from the thread of a stream.
+    returning: Option<oneshot::Receiver<Lent>>,
     core: Arc<Core>,
 }
 
@@ -59,6 +63,7 @@ impl ReadSnapshot {
         let lent = core.lend(label).await?;
         let mut snapshot = Self {
             lent: Some(lent),
+            returning: None,
             core,
         };
         if snapshot.core.runs_inline() {
@@ -70,6 +75,16 @@ impl ReadSnapshot {
         }
         snapshot.on_thread(|reader, _| begin(reader)).await?;
         Ok(snapshot)
+    }
+
+    /// Waits for the connection, if a stream had it.
+    async fn take_back(&mut self) -> Result<()> {
+        if let Some(returning) = &mut self.returning {
+            let returned = returning.await;
+            self.returning = None;
+            self.lent = Some(returned.map_err(|_| gone())?);
+        }
+        Ok(())
     }
 
     /// The connection, with the transaction open.
@@ -136,6 +151,7 @@ fn gone() -> Error {
 
 impl<'c> Executor<'c> for &'c mut ReadSnapshot {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
+        self.take_back().await?;
         let here = self.try_inline(read.cost, |core, reader| read_inline(core, reader, &read))?;
         match here {
             Some(items) => Ok(items),
@@ -144,6 +160,7 @@ impl<'c> Executor<'c> for &'c mut ReadSnapshot {
     }
 
     async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
+        self.take_back().await?;
         let here = self.try_inline(reads.cost, |core, reader| {
             together_inline(core, reader, &reads)
         })?;
@@ -155,12 +172,15 @@ impl<'c> Executor<'c> for &'c mut ReadSnapshot {
         }
     }
 
-    /// Reads all items first: the connection has to be free for what the application does between two of them.
+    /// A thread has the connection meanwhile; what comes next waits until it is back.
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
-        use futures_util::{StreamExt, TryStreamExt, stream};
-        stream::once(async move { Executor::read(self, read).await })
-            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
-            .try_flatten()
-            .boxed()
+        streaming::items(async move {
+            self.take_back().await?;
+            self.go_on()?;
+            let lent = self.lent.take().ok_or_else(gone)?;
+            let (pages, returned, stop) = lend_for_stream(&self.core, lent, read)?;
+            self.returning = Some(returned);
+            Ok((pages, stop))
+        })
     }
 }

@@ -399,13 +399,21 @@ pub(in crate::query) fn set_to<E, T: ColumnType>(
 ) -> Result<Term, Invalid> {
     let node = checked(value.node());
     node.shape.check()?;
-    Ok(match (node.term?, T::RANGE) {
-        (term @ (Term::Value(_) | Term::Column(_)), _) | (term, None) => term,
-        (term, Some((least, greatest))) => Term::Call {
+    Ok(match node.term? {
+        term @ (Term::Value(_) | Term::Column(_)) => term,
+        term => within::<T>(term),
+    })
+}
+
+/// What has to be one of the integers of the type, if that is one of integers.
+pub(in crate::query) fn within<T: ColumnType>(term: Term) -> Term {
+    match T::RANGE {
+        None => term,
+        Some((least, greatest)) => Term::Call {
             function: WITHIN,
             args: vec![term, Term::Number(least), Term::Number(greatest)],
         },
-    })
+    }
 }
 
 /// What the library keeps of a row that is changed: its version, and when that was.
@@ -447,14 +455,18 @@ fn deleting<E: Entity>(tree: sql::Delete) -> Write {
     one_step::<E>(cost, tree.into_statement(), returns)
 }
 
-fn one_step<E: Entity>(cost: Cost, statement: Statement, returns: bool) -> Write {
+pub(in crate::query) fn one_step<E: Entity>(
+    cost: Cost,
+    statement: Statement,
+    returns: bool,
+) -> Write {
     let mut write = Write::from_batch(Batch::default());
     let args = statement.args.into_iter().map(Arg::Value).collect();
     write.push((E::TABLE.name, cost), statement.text, args, returns);
     write
 }
 
-fn write<'c>(
+pub(in crate::query) fn write<'c>(
     executor: impl WriteExecutor<'c>,
     write: Result<Write, Invalid>,
 ) -> impl Future<Output = Result<Written>> + Send {
@@ -465,7 +477,9 @@ fn write<'c>(
 }
 
 /// What RETURNING selects: of the row alone.
-fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> {
+pub(in crate::query) fn returned<E: Entity, S: Selection<E>>(
+    selection: &S,
+) -> Result<Term, Invalid> {
     let mut terms = Vec::new();
     selection.terms(&mut terms)?;
     let terms = Term::Several(terms);
@@ -479,7 +493,9 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
     Ok(terms)
 }
 
-fn told<E: Entity, S: Selection<E>>(written: &Written) -> Result<Vec<S::Output>> {
+pub(in crate::query) fn told<E: Entity, S: Selection<E>>(
+    written: &Written,
+) -> Result<Vec<S::Output>> {
     let rows = written.rows(0);
     rows.map(|row| decode_whole::<E, S>(&Values(row)))
         .collect::<Result<_>>()

@@ -134,7 +134,9 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 }
 
-fn part<E: Entity, S: Selection<E>>(query: Query<E, S>) -> Result<Select, Invalid> {
+pub(in crate::query) fn part<E: Entity, S: Selection<E>>(
+    query: Query<E, S>,
+) -> Result<Select, Invalid> {
     if !S::FLAT {
         return Err(Invalid::Refused(
             "what to-many relations lead to cannot be read by a part of a compound query",

@@ -506,7 +506,7 @@ fn arguments(values: Vec<Value>) -> Vec<Arg> {
     values.into_iter().map(Arg::Value).collect()
 }
 
-fn now<E: Entity>(column: usize) -> Result<Value> {
+pub(in crate::query) fn now<E: Entity>(column: usize) -> Result<Value> {
     let table = E::TABLE;
     (Utc::now().encode())
         .map_err(|error| Error::value(table.name, table.columns[column].name, &error))

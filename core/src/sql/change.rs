@@ -124,7 +124,7 @@ fn set(renderer: &mut Renderer, set: Vec<(&'static str, Term)>) {
     });
 }
 
-fn returning(mut renderer: Renderer, columns: Option<Term>) -> Statement {
+pub(in crate::sql) fn returning(mut renderer: Renderer, columns: Option<Term>) -> Statement {
     if let Some(columns) = columns {
         renderer.leave_alias();
         renderer.push(" RETURNING ");

@@ -198,7 +198,7 @@ impl Renderer {
         }
     }
 
-    fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
+    pub(in crate::sql) fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
         let is_aliased = select.looks_elsewhere();
         let outer = (self.row, self.joins.replace(Vec::new()));
         self.around.push(self.row);
@@ -251,7 +251,7 @@ impl Renderer {
         });
     }
 
-    fn compound(&mut self, compound: Compound) {
+    pub(in crate::sql) fn compound(&mut self, compound: Compound) {
         if compound.others.is_empty() {
             return self.select(compound.first, None);
         }
