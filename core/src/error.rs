@@ -267,6 +267,26 @@ impl Error {
         }
     }
 
+    /// A row that was to be changed by its key, and version, is not there.
+    #[must_use]
+    pub(crate) fn missing(entity: &'static str, table: &'static str, key: Vec<Value>) -> Self {
+        let conflict = Conflict {
+            entity,
+            table,
+            key,
+            deletes: false,
+            clashing: Vec::new(),
+            columns: Vec::new(),
+            original: Vec::new(),
+            current: Vec::new(),
+            database: None,
+        };
+        Self::of_conflicts(
+            vec![conflict],
+            "no row has this key, or it was changed since it was read: read it again",
+        )
+    }
+
     fn of_conflicts(conflicts: Vec<Conflict>, message: impl Into<Cow<'static, str>>) -> Self {
         let first = conflicts.first();
         let table = first.map(|conflict| conflict.table);
@@ -304,6 +324,20 @@ impl Error {
                 source: None,
             }),
         }
+    }
+
+    /// The same error in other words, which say all that its text said.
+    #[must_use]
+    pub(crate) fn reworded(self, message: String) -> Self {
+        let mut inner = self.inner;
+        let reworded = Self::new(inner.kind, message);
+        let key = std::mem::take(&mut inner.key);
+        let conflicts = std::mem::take(&mut inner.conflicts);
+        let mut error = reworded.with_key(key);
+        error.inner.conflicts = conflicts;
+        error.inner.code = inner.code;
+        error.inner.source = Some(Box::new(Self { inner }));
+        error
     }
 
     /// Names the table.

@@ -22,6 +22,8 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::{resolve::first_values, statements::Statements};
+
 use crate::{
     entity::TableDef,
     error::Result,
@@ -88,6 +90,11 @@ struct UniqueTaken {
     columns: &'static [usize],
     freed: Vec<Value>,
     taken: Vec<Arg>,
+}
+
+/// The statements that save rows of a table.
+pub(crate) fn statements_of(table: &'static TableDef) -> &'static Statements {
+    statements::of(table)
 }
 
 impl FlushPlan {

@@ -6,6 +6,7 @@
 
 mod batch;
 mod change;
+mod chunk;
 pub(crate) mod dml;
 mod executor;
 mod fold;
@@ -24,6 +25,7 @@ pub(crate) mod fixture;
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
     change::{Delete, Insert, Update},
+    chunk::{Chunk, ChunkKey, Several, Unchanged},
     fold::{FOLD, WITHIN, folded},
     identifier::{Identifier, Quoted},
     literal::Literal,

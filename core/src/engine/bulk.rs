@@ -1,0 +1,127 @@
+//! A bulk operation: chunks of rows, each applied in a transaction of its own, on a thread.
+//!
+//! The thread waits for its turn at the writer's slot with each chunk, as a save does, so that others pass between them;
+//! or it holds the slot until the end. Meanwhile the caller's task makes the next chunk, and one more may lie ready: the
+//! thread never waits for a caller that is as fast.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::sync::mpsc;
+
+use crate::{
+    engine::{
+        block_on::block_on,
+        core::Core,
+        nested,
+        slot::{End, Label, Lease},
+        submission::{Outcome, Submission},
+        transaction::turn,
+        writer::{Answer, Unit},
+    },
+    error::{Error, ErrorKind, Result},
+    sql::{Chunk, Receipt, Refusal},
+};
+
+/// Hands chunks to a thread that writes them, in order, until one fails. Dropped, it stops after the chunk at hand.
+#[derive(Debug)]
+pub(crate) struct BulkWriter {
+    chunks: Option<mpsc::Sender<Chunk>>,
+    answers: mpsc::UnboundedReceiver<Answer>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl BulkWriter {
+    /// Starts the thread; with a label it holds the slot from now on.
+    pub(in crate::engine) async fn begin(
+        core: Arc<Core>,
+        exclusive: Option<Label>,
+    ) -> Result<Self> {
+        nested::refuse(Arc::as_ptr(&core).addr())?;
+        let lease = match exclusive {
+            Some(label) => Some(turn(&core, label).await?),
+            None => None,
+        };
+        let (chunks, mut waiting) = mpsc::channel(1);
+        let (answer, answers) = mpsc::unbounded_channel();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stopped);
+        let threads = Arc::clone(&core);
+        threads.threads.run(move || {
+            while let Some(chunk) = block_on(waiting.recv()) {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let applied = apply(&core, lease.as_ref(), chunk);
+                let failed = applied.is_err();
+                if answer.send(applied).is_err() || failed {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self {
+            chunks: Some(chunks),
+            answers,
+            stopped,
+        })
+    }
+
+    /// Hands over a chunk, once there is room. Whether it was taken: no more are once one failed.
+    pub(crate) async fn send(&self, chunk: Chunk) -> bool {
+        match &self.chunks {
+            Some(chunks) => chunks.send(chunk).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Begins no further chunk; one that is being written is answered yet.
+    pub(crate) fn stop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.chunks = None;
+    }
+
+    /// No more chunks come; those that were handed over are answered yet.
+    pub(crate) fn finish(&mut self) {
+        self.chunks = None;
+    }
+
+    /// The answer to the next chunk, if it is there.
+    pub(crate) fn try_answer(&mut self) -> Option<Result<Receipt, Refusal>> {
+        self.answers.try_recv().ok()
+    }
+
+    /// The answer to the next chunk; nothing when there is none to come.
+    pub(crate) async fn answer(&mut self) -> Option<Result<Receipt, Refusal>> {
+        self.answers.recv().await
+    }
+}
+
+impl Drop for BulkWriter {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn apply(core: &Arc<Core>, lease: Option<&Lease<Unit, Answer>>, chunk: Chunk) -> Answer {
+    if lease.is_some() {
+        let mut writer = core.writer();
+        let applied = catch_unwind(AssertUnwindSafe(|| writer.chunk_alone(core, &chunk)));
+        return applied.unwrap_or_else(|_| {
+            writer.poison(core);
+            Err(Refusal::Whole(core.ended(End::Poisoned)))
+        });
+    }
+    match block_on(Submission::of_chunk(Arc::clone(core), chunk).outcome()) {
+        Outcome::Committed(receipt) => Ok(receipt),
+        Outcome::Refused(refusal) => Err(refusal),
+        Outcome::Withdrawn => Err(Refusal::Whole(Error::new(
+            ErrorKind::Interrupted,
+            "the rows were taken out of the queue before they were written",
+        ))),
+    }
+}
