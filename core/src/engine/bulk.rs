@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use crate::{
     engine::{
         block_on::block_on,
+        checkpoint::{Checkpoint, restart},
         core::Core,
         nested,
         slot::{End, Label, Lease},
@@ -43,8 +44,8 @@ impl BulkWriter {
         exclusive: Option<Label>,
     ) -> Result<Self> {
         nested::refuse(Arc::as_ptr(&core).addr())?;
-        let lease = match exclusive {
-            Some(label) => Some(turn(&core, label).await?),
+        let mut exclusive = match exclusive {
+            Some(label) => Some(Exclusive::begin(&core, label).await?),
             None => None,
         };
         let (chunks, mut waiting) = mpsc::channel(1);
@@ -57,7 +58,10 @@ impl BulkWriter {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let applied = apply(&core, lease.as_ref(), chunk);
+                let applied = match &mut exclusive {
+                    Some(exclusive) => exclusive.apply(chunk),
+                    None => apply(&core, chunk),
+                };
                 let failed = applied.is_err();
                 if answer.send(applied).is_err() || failed {
                     return;
@@ -107,15 +111,8 @@ impl Drop for BulkWriter {
     }
 }
 
-fn apply(core: &Arc<Core>, lease: Option<&Lease<Unit, Answer>>, chunk: Chunk) -> Answer {
-    if lease.is_some() {
-        let mut writer = core.writer();
-        let applied = catch_unwind(AssertUnwindSafe(|| writer.chunk_alone(core, &chunk)));
-        return applied.unwrap_or_else(|_| {
-            writer.poison(core);
-            Err(Refusal::Whole(core.ended(End::Poisoned)))
-        });
-    }
+/// Applies a chunk in its turn.
+fn apply(core: &Arc<Core>, chunk: Chunk) -> Answer {
     match block_on(Submission::of_chunk(Arc::clone(core), chunk).outcome()) {
         Outcome::Committed(receipt) => Ok(receipt),
         Outcome::Refused(refusal) => Err(refusal),
@@ -123,5 +120,54 @@ fn apply(core: &Arc<Core>, lease: Option<&Lease<Unit, Answer>>, chunk: Chunk) ->
             ErrorKind::Interrupted,
             "the rows were taken out of the queue before they were written",
         ))),
+    }
+}
+
+/// Holds the slot. The checkpointer would wait for it in vain, so the log is moved here.
+struct Exclusive {
+    core: Arc<Core>,
+    _lease: Lease<Unit, Answer>,
+    /// From how many frames on the log is moved next.
+    restart_at: u32,
+}
+
+impl Exclusive {
+    async fn begin(core: &Arc<Core>, label: Label) -> Result<Self> {
+        let lease = turn(core, label).await?;
+        core.wal_size.wake_at(u32::MAX);
+        Ok(Self {
+            core: Arc::clone(core),
+            _lease: lease,
+            restart_at: core.options.wal_autocheckpoint,
+        })
+    }
+
+    fn apply(&mut self, chunk: Chunk) -> Answer {
+        let core = &*self.core;
+        let mut writer = core.writer();
+        let applied = catch_unwind(AssertUnwindSafe(|| writer.chunk_alone(core, &chunk)));
+        let Ok(applied) = applied else {
+            writer.poison(core);
+            return Err(Refusal::Whole(core.ended(End::Poisoned)));
+        };
+        // A pass that was under way may have set it.
+        core.wal_size.wake_at(u32::MAX);
+        let frames = core.wal_size.frames();
+        if frames >= self.restart_at {
+            core.counters.checkpoints_in_slot.add(1);
+            // A reader may be in the way: not again before the log has grown by as much.
+            let moved = restart(writer.connection()).is_ok_and(Checkpoint::is_complete);
+            let threshold = core.options.wal_autocheckpoint;
+            self.restart_at = if moved { threshold } else { frames + threshold };
+        }
+        applied
+    }
+}
+
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        self.core
+            .wal_size
+            .wake_at(self.core.options.wal_autocheckpoint);
     }
 }

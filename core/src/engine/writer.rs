@@ -44,6 +44,10 @@ pub(in crate::engine) type Answer = Result<Receipt, Refusal>;
 
 /// The most statements in one commit, unless one save has more: some two milliseconds of work.
 const MOST_STEPS: usize = 512;
+/// By how many times its usual length the log may outgrow a checkpoint that is under way before commits are held up. A bulk
+/// operation writes a log in some tens of milliseconds, and waits for each restart in the queue anyway.
+const SAVE_LEAD: u32 = 2;
+const CHUNK_LEAD: u32 = 8;
 /// How long one leader goes on before it hands the slot to the next.
 const LEAD: Duration = Duration::from_millis(2);
 /// After another process committed: for how long the writer makes room for it, how often, and how long.
@@ -525,6 +529,10 @@ impl Unit {
         }
     }
 
+    const fn is_chunk(&self) -> bool {
+        matches!(self.work, Work::Chunk(_))
+    }
+
     fn as_undone(&self, connection: &Connection, refusal: Refusal) -> Refusal {
         match &self.work {
             Work::Save(batch) => as_undone(connection, batch, refusal),
@@ -546,6 +554,10 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
             return;
         }
         core.pace.took(saves.len());
+        let lead = match &saves[..] {
+            [save] if save.unit().is_some_and(Unit::is_chunk) => CHUNK_LEAD,
+            _ => SAVE_LEAD,
+        };
         let mut writer = core.writer();
         let group = catch_unwind(AssertUnwindSafe(|| writer.group(core, saves)));
         let waiting = match group {
@@ -569,7 +581,7 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
         }
         let makes_room = writer.makes_room();
         drop(writer);
-        if let Some(times) = core.wal_size.lead() {
+        if let Some(times) = core.wal_size.lead(lead) {
             // A checkpoint syncs the disk, and commits do not: unchecked they would grow the log many times over.
             lease.pause(ROOM * times);
             return;
