@@ -11,14 +11,16 @@ use std::{
 };
 
 use crate::{
+    bulk::{Bulk, BulkError, BulkReport, Deleting, Inserting, Updating, Upserting},
     context::{Context, SaveToken, SavedAt},
     engine::{
         Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Isolation, ReadSnapshot, Session,
         SessionGuard, Transaction, TransactionGuard,
     },
-    entity::{CommitSeq, EntityTypes, TableDef},
+    entity::{CommitSeq, Entity, EntityTypes, TableDef},
     error::Result,
     observe::{Holder, Statistics},
+    query::{Many, Upsert, upsert_all},
     schema,
     sql::{Executor, Read, ReadTogether, Rows, Write, WriteExecutor, Written},
 };
@@ -136,6 +138,89 @@ impl Database {
     #[must_use]
     pub fn context(&self) -> Context<'static> {
         Context::new(self.engine.clone())
+    }
+
+    /// Inserts any number of entities, 1,000 in each transaction: the fastest way in. See [`bulk`](crate::bulk).
+    ///
+    /// # Errors
+    ///
+    /// A [`BulkError`], with the row and what is committed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    #[track_caller]
+    pub fn bulk_insert_optimized<E: Entity>(
+        &self,
+        entities: impl IntoIterator<Item = E, IntoIter: Send>,
+    ) -> impl Future<Output = Result<BulkReport, BulkError>> {
+        self.bulk_insert().run(entities)
+    }
+
+    /// Describes how entities are inserted; [`run`](Bulk::run) takes them.
+    #[track_caller]
+    pub fn bulk_insert<'p, E: Entity>(&self) -> Bulk<'p, Inserting<E>> {
+        Bulk::new(self.engine.clone(), Location::caller(), Inserting::new())
+    }
+
+    /// Describes how entities are inserted, or change the rows that are there: as an [`Upsert`] of them, without its
+    /// reading back.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String, count: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Word>().await?;
+    /// let words = || "tea cake tea".split(' ').map(|text| Word { id: 0, text: text.into(), count: 1 });
+    /// let count = |upsert: Upsert<Word, _>| upsert.on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1);
+    /// # use anabranch::query::Upsert;
+    /// db.bulk_upsert(count).run(words()).await?;
+    /// db.bulk_upsert(count).run(words()).await?;
+    /// assert_eq!(Word::query().filter(Word::TEXT.eq("tea")).one(&db).await?.count, 4);
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn bulk_upsert<'p, E: Entity>(
+        &self,
+        how: impl FnOnce(Upsert<E, Many>) -> Upsert<E, Many>,
+    ) -> Bulk<'p, Upserting<E>> {
+        let upsert = how(upsert_all([]));
+        Bulk::new(
+            self.engine.clone(),
+            Location::caller(),
+            Upserting::new(upsert),
+        )
+    }
+
+    /// Describes how the rows with the keys of entities get their values: all but the key, or those that
+    /// [`set`](Bulk::set) names. A `version` is checked and counted up.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # db.bulk_insert_optimized((0..3).map(|_| Item { id: 0, name: "tea".into(), price: 3 })).await?;
+    /// let dearer = (1..=4).map(|id| Item { id, name: String::new(), price: 5 });
+    /// let report = db.bulk_update().set(Item::PRICE).skip_missing().run(dearer).await?;
+    /// assert_eq!((report.written, report.passed_over), (3, 1));
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn bulk_update<'p, E: Entity>(&self) -> Bulk<'p, Updating<E>> {
+        Bulk::new(self.engine.clone(), Location::caller(), Updating::new())
+    }
+
+    /// Describes how the rows with keys are deleted. Keys that no row has are passed over.
+    #[track_caller]
+    pub fn bulk_delete<'p, E: Entity>(&self) -> Bulk<'p, Deleting<E>> {
+        Bulk::new(self.engine.clone(), Location::caller(), Deleting::new())
     }
 
     /// When a save with this token was committed, by [`Context::save_changes_with`], of any process; `None` if none was,

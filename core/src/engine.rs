@@ -21,8 +21,10 @@
 mod access;
 mod apply;
 mod block_on;
+mod bulk;
 mod busy;
 mod checkpoint;
+mod chunk;
 mod connection;
 mod core;
 mod dual;
@@ -68,6 +70,15 @@ mod wake;
 mod whereabouts;
 mod writer;
 
+pub(crate) use self::{
+    bulk::BulkWriter,
+    expected::ExpectedColumn,
+    fate::{Fate, Witness},
+    options::Options,
+    save_record::SaveRecord,
+    session::Committing,
+    submission::{Outcome, Submission},
+};
 pub use self::{
     checkpoint::Checkpoint,
     isolation::Isolation,
@@ -75,14 +86,6 @@ pub use self::{
     read_snapshot::ReadSnapshot,
     session::{ConcurrentOptions, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
-};
-pub(crate) use self::{
-    expected::ExpectedColumn,
-    fate::{Fate, Witness},
-    options::Options,
-    save_record::SaveRecord,
-    session::Committing,
-    submission::{Outcome, Submission},
 };
 
 use std::{
@@ -169,6 +172,16 @@ impl Engine {
     /// Hands a batch to the writer.
     pub(crate) fn submit(&self, batch: Batch) -> Submission {
         Submission::new(Arc::clone(&self.core), batch)
+    }
+
+    /// Begins a bulk operation, on a thread of its own.
+    pub(crate) async fn bulk(
+        &self,
+        exclusive: bool,
+        at: &'static Location<'static>,
+    ) -> Result<BulkWriter> {
+        let core = Arc::clone(&self.core);
+        BulkWriter::begin(core, exclusive.then(|| Label::at("a bulk operation", at))).await
     }
 
     /// Begins an exclusive transaction.

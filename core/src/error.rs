@@ -267,6 +267,26 @@ impl Error {
         }
     }
 
+    /// A row that was to be changed by its key, and version, is not there.
+    #[must_use]
+    pub(crate) fn missing(entity: &'static str, table: &'static str, key: Vec<Value>) -> Self {
+        let conflict = Conflict {
+            entity,
+            table,
+            key,
+            deletes: false,
+            clashing: Vec::new(),
+            columns: Vec::new(),
+            original: Vec::new(),
+            current: Vec::new(),
+            database: None,
+        };
+        Self::of_conflicts(
+            vec![conflict],
+            "no row has this key, or it was changed since it was read: read it again",
+        )
+    }
+
     fn of_conflicts(conflicts: Vec<Conflict>, message: impl Into<Cow<'static, str>>) -> Self {
         let first = conflicts.first();
         let table = first.map(|conflict| conflict.table);
@@ -304,6 +324,13 @@ impl Error {
                 source: None,
             }),
         }
+    }
+
+    /// The same error, with more said before and after its message.
+    #[must_use]
+    pub(crate) fn between(mut self, before: &str, after: &str) -> Self {
+        self.inner.message = format!("{before}{}{after}", self.inner.message).into();
+        self
     }
 
     /// Names the table.

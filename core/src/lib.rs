@@ -66,6 +66,7 @@
 //! | `rust_decimal` | `Decimal`, on a field with `#[entity(scale = 2)]` |
 //! | `time` | `UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime`, `Date`, `Time`, `Duration` |
 
+pub mod bulk;
 pub mod context;
 pub mod database;
 pub mod engine;

@@ -7,6 +7,7 @@
 mod around;
 mod batch;
 mod change;
+mod chunk;
 pub(crate) mod dml;
 mod executor;
 mod fold;
@@ -26,6 +27,7 @@ pub(crate) mod fixture;
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
     change::{Delete, Insert, Update},
+    chunk::{Chunk, ChunkKey, Several, Unchanged},
     fold::{FOLD, WITHIN, folded},
     identifier::{Identifier, Quoted},
     insert::{InsertSelected, Selected},

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     context::{Context, EntityState, Tracked, related::only},
-    entity::{Entity, Identities, encode, encode_column},
+    entity::{Entity, Identities, encode_column},
     error::{Error, ErrorKind, Result},
     query::{Query, Relation, Step, most_keys},
     sql::Term,
@@ -147,7 +147,11 @@ impl Context<'_> {
 
     /// Finds out which of these are tracked, or rows.
     async fn recognise<T: Entity>(&mut self, children: Vec<T>) -> Result<Vec<Given<T>>> {
-        let rows: Vec<Vec<Value>> = children.iter().map(encode).collect::<Result<_>>()?;
+        let row = |child: &T| -> Result<Vec<Value>> {
+            let columns = 0..T::TABLE.columns.len();
+            columns.map(|column| encode_column(child, column)).collect()
+        };
+        let rows: Vec<Vec<Value>> = children.iter().map(row).collect::<Result<_>>()?;
         let table = T::TABLE;
         let keys: Vec<Option<Vec<Value>>> = (children.iter().zip(&rows))
             .map(|(child, row)| {

@@ -213,7 +213,7 @@ pub(in crate::engine) fn as_undone(
 
 /// SQLite inserted no row and gave no error: the triggers of a view may do anything with it, but a table should have
 /// it now.
-fn was_inserted(connection: &Connection, table: &'static str) -> Result<()> {
+pub(in crate::engine) fn was_inserted(connection: &Connection, table: &'static str) -> Result<()> {
     if is_view(connection, table)? {
         return Ok(());
     }

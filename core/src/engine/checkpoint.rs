@@ -257,11 +257,7 @@ fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
     core.history.wait_until_idle(patience);
     let lease = block_on(turn(core, Label::new("a checkpoint")))?;
     core.look(connection)?;
-    connection.busy_timeout(READERS).map_err(from_rusqlite)?;
-    let restarted = checkpoint(connection, Mode::Restart);
-    connection
-        .busy_timeout(Duration::ZERO)
-        .map_err(from_rusqlite)?;
+    let restarted = restart(connection);
     let frames = core.wal_size.frames();
     core.wal_size.wake_at(match &restarted {
         Ok(restarted) if restarted.is_complete() => threshold,
@@ -274,4 +270,15 @@ fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
         other => other.map(drop),
     }
+}
+
+/// Moves all frames, so that the next write starts the log anew; waits a short moment for readers of the log. With the
+/// slot held.
+pub(in crate::engine) fn restart(connection: &Connection) -> Result<Checkpoint> {
+    connection.busy_timeout(READERS).map_err(from_rusqlite)?;
+    let restarted = checkpoint(connection, Mode::Restart);
+    connection
+        .busy_timeout(Duration::ZERO)
+        .map_err(from_rusqlite)?;
+    restarted
 }

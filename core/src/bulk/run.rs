@@ -1,0 +1,526 @@
+//! The builder of bulk operations, and how they run.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    fmt,
+    future::poll_fn,
+    ops::{ControlFlow, Range},
+    panic::Location,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
+
+use crate::{
+    bulk::{
+        BulkError, BulkOperation, BulkProgress, BulkReport, Inserting, Updating,
+        operation::Prepared,
+    },
+    engine::{BulkWriter, Engine},
+    entity::{Column, Entity},
+    error::{ApplicationError, Error, ErrorKind, Result},
+    sql::{Chunk, Receipt, Refusal},
+    value::Value,
+};
+
+/// How many rows a transaction has unless told otherwise.
+const CHUNK_ROWS: usize = 1_000;
+/// A chunk with this many bytes of text and blobs is written, however few its rows.
+const CHUNK_BYTES: usize = 8 * 1024 * 1024;
+
+/// A bulk operation that is being described; one of its ends, such as [`run`](Bulk::run), does it.
+///
+/// See [the module](crate::bulk) for what all have in common.
+#[must_use = "a bulk operation does nothing until it is run"]
+pub struct Bulk<'p, O> {
+    engine: Engine,
+    at: &'static Location<'static>,
+    operation: O,
+    chunk_rows: usize,
+    is_exclusive: bool,
+    skip_rows: u64,
+    total: Option<u64>,
+    progress: Option<Progress<'p>>,
+}
+
+type Progress<'p> = Box<dyn FnMut(BulkProgress) -> ControlFlow<()> + Send + 'p>;
+
+impl<'p, O: BulkOperation> Bulk<'p, O> {
+    pub(crate) fn new(engine: Engine, at: &'static Location<'static>, operation: O) -> Self {
+        Self {
+            engine,
+            at,
+            operation,
+            chunk_rows: CHUNK_ROWS,
+            is_exclusive: false,
+            skip_rows: 0,
+            total: None,
+            progress: None,
+        }
+    }
+
+    /// How many rows a transaction has: 1,000 unless told otherwise, and at least one. More do not make it much faster,
+    /// and keep others waiting for longer. Rows with large values end a chunk early, at eight megabytes.
+    pub fn chunk_rows(mut self, rows: usize) -> Self {
+        self.chunk_rows = rows.max(1);
+        self
+    }
+
+    /// Keeps the writer from the first row to the last: nobody else of this process writes meanwhile. Chunks are
+    /// transactions of their own all the same.
+    pub const fn exclusive(mut self) -> Self {
+        self.is_exclusive = true;
+        self
+    }
+
+    /// Leaves out this many rows at the beginning of the source: those that a [report](BulkReport::rows) says are done.
+    pub const fn skip_rows(mut self, rows: u64) -> Self {
+        self.skip_rows = rows;
+        self
+    }
+
+    /// How many rows the source has, for the estimate of the time that remains. Iterators that know it need not be told.
+    pub const fn expect_rows(mut self, rows: u64) -> Self {
+        self.total = Some(rows);
+        self
+    }
+
+    /// Calls this after each transaction, on the calling task. `ControlFlow::Break` stops the operation: the chunk that is
+    /// being written meanwhile is finished, and the report says how far it came.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use std::ops::ControlFlow;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let items = (0..100_000).map(|n| Item { id: 0, name: n.to_string() });
+    /// let report = db
+    ///     .bulk_insert()
+    ///     .on_progress(|progress| {
+    ///         println!("{} of {:?}, {:?} to go", progress.rows, progress.total, progress.remaining);
+    ///         if progress.rows >= 5_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    ///     })
+    ///     .run(items)
+    ///     .await?;
+    /// assert!(!report.is_complete);
+    /// assert_eq!(Item::query().count(&db).await?, report.written);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_progress(
+        mut self,
+        progress: impl FnMut(BulkProgress) -> ControlFlow<()> + Send + 'p,
+    ) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// Runs it with the rows of an iterator.
+    ///
+    /// # Errors
+    ///
+    /// A [`BulkError`] with the row: `Value` for what cannot be stored, the kinds of constraints, `Conflict` for an update
+    /// whose row is gone or has another version; and what writing can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    pub async fn run(
+        self,
+        rows: impl IntoIterator<Item = O::Item, IntoIter: Send>,
+    ) -> Result<BulkReport, BulkError> {
+        self.run_try(rows.into_iter().map(Ok::<_, Infallible>))
+            .await
+    }
+
+    /// Runs it with the rows of an iterator that may fail, such as a reader of lines. Rows before the failure are written.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run); an error of the iterator has the kind `Application`, and is its source.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let items = "3 5 x 7".split(' ').map(|price| price.parse().map(|price| Item { id: 0, price }));
+    /// let failed = db.bulk_insert().run_try(items).await.unwrap_err();
+    /// assert_eq!((failed.kind(), failed.row()), (ErrorKind::Application, Some(2)));
+    /// assert_eq!(failed.report().written, 2);
+    /// # Ok(()) }
+    /// ```
+    pub async fn run_try<X: Into<ApplicationError>>(
+        mut self,
+        rows: impl IntoIterator<Item = Result<O::Item, X>, IntoIter: Send>,
+    ) -> Result<BulkReport, BulkError> {
+        let rows = rows.into_iter();
+        if let (least, Some(most)) = rows.size_hint()
+            && least == most
+        {
+            self.total.get_or_insert(most as u64);
+        }
+        self.run_try_stream(stream::iter(rows)).await
+    }
+
+    /// Runs it with the rows of a stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_stream(
+        self,
+        rows: impl Stream<Item = O::Item> + Send,
+    ) -> Result<BulkReport, BulkError> {
+        self.run_try_stream(rows.map(Ok::<_, Infallible>)).await
+    }
+
+    /// Runs it with the rows of a stream that may fail. Rows before the failure are written.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_try`](Self::run_try).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_try_stream<X: Into<ApplicationError>>(
+        self,
+        rows: impl Stream<Item = Result<O::Item, X>> + Send,
+    ) -> Result<BulkReport, BulkError> {
+        let skip_rows = self.skip_rows;
+        let mut rows = pin!(rows);
+        let mut run = Run::begin(self).await?;
+        let mut number = 0;
+        // What ends it before the source does.
+        let mut failed = None;
+        loop {
+            let item = match run.next(rows.as_mut()).await {
+                Next::Item(Some(item)) => item,
+                Next::Item(None) => break,
+                Next::Answer(answer) => {
+                    if run.answered(answer)?.is_break() {
+                        return run.stop().await;
+                    }
+                    continue;
+                }
+            };
+            let taken = match item {
+                // An error among those that are left out is one of the source all the same.
+                Ok(_) if number < skip_rows => Ok(()),
+                Ok(item) => run.push(item),
+                Err(error) => Err(Error::from(error.into())),
+            };
+            if let Err(error) = taken {
+                failed = Some((error, number..number + 1));
+                break;
+            }
+            number += 1;
+            if run.is_full() && run.hand_over().await?.is_break() {
+                return run.stop().await;
+            }
+        }
+        // What came before is written, also where the source failed.
+        if run.hand_over().await?.is_break() {
+            return run.stop().await;
+        }
+        let report = run.finish().await?;
+        match failed {
+            None => Ok(report),
+            Some((error, rows)) => Err(BulkError::new(error, rows, report)),
+        }
+    }
+}
+
+impl<E: Entity> Bulk<'_, Inserting<E>> {
+    /// Passes over rows for which another one with the same key, or the same unique values, is there. Other constraints
+    /// stay errors.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Word>().await?;
+    /// let words = "tea cake tea".split(' ').map(|text| Word { id: 0, text: text.into() });
+    /// let report = db.bulk_insert().skip_conflicts().run(words).await?;
+    /// assert_eq!((report.written, report.passed_over), (2, 1));
+    /// # Ok(()) }
+    /// ```
+    pub fn skip_conflicts(mut self) -> Self {
+        self.operation.skip_conflicts();
+        self
+    }
+}
+
+impl<E: Entity> Bulk<'_, Updating<E>> {
+    /// Sets this column; called again, another one too. Without it all are set but the key, `created_at`, and what the
+    /// library or the database keeps.
+    pub fn set<T>(mut self, column: Column<E, T>) -> Self {
+        self.operation.set(column);
+        self
+    }
+
+    /// Passes over entities whose rows are gone, or have another version.
+    pub fn skip_missing(mut self) -> Self {
+        self.operation.skip_missing();
+        self
+    }
+}
+
+impl<O: fmt::Debug> fmt::Debug for Bulk<'_, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bulk")
+            .field("operation", &self.operation)
+            .field("chunk_rows", &self.chunk_rows)
+            .field("is_exclusive", &self.is_exclusive)
+            .field("skip_rows", &self.skip_rows)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What happens next.
+enum Next<T> {
+    /// The source gave an item, or has ended.
+    Item(Option<T>),
+    /// A chunk was answered.
+    Answer(Result<Receipt, Refusal>),
+}
+
+/// A bulk operation that runs.
+struct Run<'p, O> {
+    bulk: Bulk<'p, O>,
+    prepared: Prepared,
+    writer: BulkWriter,
+    values: Vec<Value>,
+    bytes: usize,
+    /// The rows of the chunks that are on their way.
+    on_their_way: VecDeque<u64>,
+    report: BulkReport,
+    began: Instant,
+}
+
+impl<'p, O: BulkOperation> Run<'p, O> {
+    async fn begin(mut bulk: Bulk<'p, O>) -> Result<Self, BulkError> {
+        let began = Instant::now();
+        let report = BulkReport {
+            rows: bulk.skip_rows,
+            ..BulkReport::default()
+        };
+        let none = |error| BulkError::new(error, 0..0, report);
+        let prepared = bulk.operation.prepare().map_err(none)?;
+        let writer = (bulk.engine.bulk(bulk.is_exclusive, bulk.at).await).map_err(none)?;
+        Ok(Self {
+            bulk,
+            prepared,
+            writer,
+            values: Vec::new(),
+            bytes: 0,
+            on_their_way: VecDeque::new(),
+            report,
+            began,
+        })
+    }
+
+    /// The next item of the source; while it makes one wait, what came of chunks.
+    async fn next<T>(&mut self, mut rows: Pin<&mut impl Stream<Item = T>>) -> Next<T> {
+        poll_fn(|context| {
+            if let Poll::Ready(item) = rows.as_mut().poll_next(context) {
+                return Poll::Ready(Next::Item(item));
+            }
+            match self.writer.poll_answer(context) {
+                Poll::Ready(Some(answer)) => Poll::Ready(Next::Answer(answer)),
+                // The thread is gone: the next chunk will tell.
+                Poll::Ready(None) | Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Adds a row to the chunk.
+    fn push(&mut self, item: O::Item) -> Result<()> {
+        let first = self.values.len();
+        if first == 0 {
+            let rows = self.bulk.chunk_rows.min(CHUNK_ROWS);
+            self.values.reserve(rows * self.prepared.width);
+        }
+        let pushed = self.bulk.operation.push(item, &mut self.values);
+        if pushed.is_err() {
+            self.values.truncate(first);
+        }
+        self.bytes += self.values[first..].iter().map(bytes).sum::<usize>();
+        pushed
+    }
+
+    fn is_full(&self) -> bool {
+        self.values.len() >= self.bulk.chunk_rows * self.prepared.width || self.bytes >= CHUNK_BYTES
+    }
+
+    /// Hands the chunk over, and looks at what came of others: whether to stop.
+    async fn hand_over(&mut self) -> Result<ControlFlow<()>, BulkError> {
+        if self.values.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let Prepared {
+            text,
+            several,
+            table,
+            width,
+            shared,
+            unchanged,
+        } = &self.prepared;
+        let mut chunk = Chunk {
+            text: Arc::clone(text),
+            several: several.clone(),
+            table: table.name,
+            width: *width,
+            values: std::mem::take(&mut self.values),
+            shared: shared.clone(),
+            key: None,
+            unchanged: *unchanged,
+        };
+        self.bytes = 0;
+        self.bulk.operation.complete(&mut chunk);
+        let rows = chunk.rows() as u64;
+        let was_taken = self.writer.send(chunk).await;
+        if was_taken {
+            self.on_their_way.push_back(rows);
+        }
+        while let Some(answer) = self.writer.try_answer() {
+            if self.answered(answer)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if was_taken {
+            Ok(ControlFlow::Continue(()))
+        } else {
+            Err(self.cut())
+        }
+    }
+
+    /// The source has ended.
+    async fn finish(mut self) -> Result<BulkReport, BulkError> {
+        self.writer.finish();
+        self.wait().await?;
+        if !self.on_their_way.is_empty() {
+            return Err(self.cut());
+        }
+        self.report.is_complete = true;
+        Ok(self.report)
+    }
+
+    /// No more is wanted.
+    async fn stop(mut self) -> Result<BulkReport, BulkError> {
+        self.writer.stop();
+        self.wait().await?;
+        Ok(self.report)
+    }
+
+    /// Waits for what is on its way.
+    async fn wait(&mut self) -> Result<(), BulkError> {
+        while let Some(answer) = self.writer.answer().await {
+            // It has ended: there is nothing to stop.
+            let _ = self.answered(answer)?;
+        }
+        self.report.elapsed = self.began.elapsed();
+        Ok(())
+    }
+
+    /// The thread is gone, without an answer.
+    fn cut(&self) -> BulkError {
+        let error = Error::new(
+            ErrorKind::Poisoned,
+            "the library failed while it wrote these rows",
+        );
+        BulkError::new(error, 0..0, self.report)
+    }
+
+    /// Notes the answer to the first chunk that is on its way.
+    fn answered(&mut self, answer: Result<Receipt, Refusal>) -> Result<ControlFlow<()>, BulkError> {
+        let rows = self.on_their_way.pop_front().unwrap_or(0);
+        let first = self.report.rows;
+        self.report.elapsed = self.began.elapsed();
+        let receipt = answer.map_err(|refusal| {
+            let (error, among) = refused(refusal, first..first + rows);
+            BulkError::new(error, among, self.report)
+        })?;
+        let written = receipt.changed.first().map_or(0, |(_, changed)| *changed);
+        self.report.rows += rows;
+        self.report.written += written;
+        self.report.passed_over += rows.saturating_sub(written);
+        self.report.transactions += 1;
+        let now = progress(&self.report, self.bulk.skip_rows, self.bulk.total);
+        Ok(match &mut self.bulk.progress {
+            Some(progress) => progress(now),
+            None => ControlFlow::Continue(()),
+        })
+    }
+}
+
+/// What was refused, and among which rows.
+fn refused(refusal: Refusal, rows: Range<u64>) -> (Error, Range<u64>) {
+    match refusal {
+        Refusal::Step { step, error } => {
+            let row = rows.start + step as u64;
+            (error, row..row + 1)
+        }
+        Refusal::Whole(error) if error.is_constraint() => (error, rows),
+        refusal => (refusal.into_error(), 0..0),
+    }
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "rates and estimates are not exact anyway"
+)]
+fn progress(report: &BulkReport, skipped: u64, total: Option<u64>) -> BulkProgress {
+    let done = report.rows - skipped;
+    let seconds = report.elapsed.as_secs_f64();
+    let rows_per_second = if seconds > 0.0 {
+        done as f64 / seconds
+    } else {
+        0.0
+    };
+    let remaining = total.filter(|_| rows_per_second > 0.0).and_then(|total| {
+        let rows = total.saturating_sub(report.rows) as f64;
+        Duration::try_from_secs_f64(rows / rows_per_second).ok()
+    });
+    BulkProgress {
+        rows: report.rows,
+        written: report.written,
+        total,
+        elapsed: report.elapsed,
+        rows_per_second,
+        remaining,
+    }
+}
+
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,176 @@
+//! Applying a chunk of a bulk operation inside of an open transaction.
+
+use rusqlite::{CachedStatement, Connection};
+
+use crate::{
+    engine::{
+        apply::was_inserted, connection::Bound, ffi::has_deferred_violations, hooks::Watch,
+        key::next_key, sqlite_error::from_rusqlite,
+    },
+    error::{Error, ErrorKind, Result},
+    sql::{Chunk, NewKey, Receipt, Refusal, Unchanged},
+    value::Value,
+};
+
+/// Runs the statement of a chunk for its rows, and tells how many were changed. On an error the caller undoes it; the
+/// step that it names is the row.
+pub(in crate::engine) fn apply_chunk(
+    connection: &Connection,
+    watch: &Watch,
+    chunk: &Chunk,
+) -> Result<Receipt, Refusal> {
+    if chunk.key.is_some() {
+        watch.forget_unheard_keys();
+    }
+    // Raw SQL of the same transaction may have left something to be mended by its end.
+    let was_broken = has_deferred_violations(connection);
+    let rows = Rows {
+        connection,
+        watch,
+        chunk,
+    };
+    let changed = rows.write()?;
+    if !was_broken && has_deferred_violations(connection) {
+        return Err(Refusal::Whole(
+            Error::new(
+                ErrorKind::ForeignKey,
+                "at the end of these rows a reference points at no row",
+            )
+            .with_table(chunk.table),
+        ));
+    }
+    Ok(Receipt {
+        changed: vec![(0, changed)],
+        ..Receipt::default()
+    })
+}
+
+/// The rows of a chunk on their way to SQLite.
+struct Rows<'a> {
+    connection: &'a Connection,
+    watch: &'a Watch,
+    chunk: &'a Chunk,
+}
+
+impl Rows<'_> {
+    fn write(&self) -> Result<u64, Refusal> {
+        let all = self.chunk.rows();
+        let (mut first, mut changed) = (0, 0);
+        if let Some(several) = &self.chunk.several
+            && all >= several.rows
+        {
+            let mut statement = self.prepare(&several.text, several.rows)?;
+            while all - first >= several.rows {
+                let end = first + several.rows;
+                changed += match self.run(&mut statement, first, several.rows) {
+                    Ok(rows) if rows < several.rows => {
+                        self.unchanged(first).map_err(Refusal::Whole)?;
+                        rows as u64
+                    }
+                    Ok(rows) => rows as u64,
+                    // SQLite has undone all of the statement. One by one the rows show which it was.
+                    Err(_) if !self.connection.is_autocommit() => self.one_by_one(first, end)?,
+                    Err(error) => return Err(Refusal::Whole(error)),
+                };
+                first = end;
+            }
+        }
+        changed += self.one_by_one(first, all)?;
+        Ok(changed)
+    }
+
+    fn one_by_one(&self, first: usize, end: usize) -> Result<u64, Refusal> {
+        if first == end {
+            return Ok(0);
+        }
+        let mut statement = self.prepare(&self.chunk.text, 1)?;
+        let mut changed = 0;
+        for row in first..end {
+            let ran = match self.run(&mut statement, row, 1) {
+                Ok(0) => self.unchanged(row).map(|()| 0),
+                ran => ran,
+            };
+            changed += ran.map_err(|error| Refusal::Step { step: row, error })? as u64;
+        }
+        Ok(changed)
+    }
+
+    /// The statement for so many rows.
+    fn prepare(&self, text: &str, rows: usize) -> Result<CachedStatement<'_>> {
+        let prepared = self.connection.prepare_cached(text);
+        let mut statement = prepared.map_err(|error| self.named(from_rusqlite(error), text))?;
+        let own = rows * self.chunk.width;
+        let (given, expected) = (own + self.chunk.shared.len(), statement.parameter_count());
+        if given != expected {
+            let error = rusqlite::Error::InvalidParameterCount(given, expected);
+            return Err(self.named(from_rusqlite(error), text));
+        }
+        bind(&mut statement, own, &self.chunk.shared)?;
+        Ok(statement)
+    }
+
+    /// Runs a statement for so many rows, and tells how many were changed.
+    fn run(&self, statement: &mut CachedStatement<'_>, row: usize, rows: usize) -> Result<usize> {
+        let chunk = self.chunk;
+        let values = &chunk.values[row * chunk.width..(row + rows) * chunk.width];
+        bind(statement, 0, values)
+            .and_then(|()| self.bind_keys(statement, values))
+            .and_then(|()| statement.raw_execute().map_err(from_rusqlite))
+            .map_err(|error| self.named(error, &chunk.text))
+    }
+
+    /// The keys that the rows lack.
+    fn bind_keys(&self, statement: &mut CachedStatement<'_>, values: &[Value]) -> Result<()> {
+        let Some(key) = self.chunk.key else {
+            return Ok(());
+        };
+        let keys = (values.iter().enumerate())
+            .skip(key.at)
+            .step_by(self.chunk.width);
+        for (at, _) in keys.filter(|(_, value)| value.is_null()) {
+            let asked = NewKey {
+                table: self.chunk.table,
+                column: key.column,
+                above: key.above,
+            };
+            let given = next_key(self.connection, self.watch, asked)?;
+            (statement.raw_bind_parameter(at + 1, given)).map_err(from_rusqlite)?;
+        }
+        Ok(())
+    }
+
+    /// What it means that nothing was changed for a row, or for one of several from there on.
+    fn unchanged(&self, row: usize) -> Result<()> {
+        let chunk = self.chunk;
+        match chunk.unchanged {
+            Unchanged::Skipped => Ok(()),
+            Unchanged::NotInserted => was_inserted(self.connection, chunk.table),
+            Unchanged::Missing {
+                entity,
+                key,
+                columns,
+            } => {
+                let first = row * chunk.width + key;
+                let key = chunk.values[first..first + columns].to_vec();
+                Err(Error::missing(entity, chunk.table, key))
+            }
+        }
+    }
+
+    fn named(&self, error: Error, text: &str) -> Error {
+        let error = error.with_statement(text.to_owned());
+        match error.table() {
+            Some(_) => error,
+            None => error.with_table(self.chunk.table),
+        }
+    }
+}
+
+fn bind(statement: &mut CachedStatement<'_>, first: usize, values: &[Value]) -> Result<()> {
+    for (index, value) in values.iter().enumerate() {
+        statement
+            .raw_bind_parameter(first + index + 1, Bound(value))
+            .map_err(from_rusqlite)?;
+    }
+    Ok(())
+}
