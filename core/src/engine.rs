@@ -71,7 +71,7 @@ mod whereabouts;
 mod writer;
 
 pub(crate) use self::{
-    bulk::BulkWriter,
+    bulk::{BulkWriter, Hold},
     expected::ExpectedColumn,
     fate::{Fate, Witness},
     options::Options,
@@ -177,11 +177,11 @@ impl Engine {
     /// Begins a bulk operation, on a thread of its own.
     pub(crate) async fn bulk(
         &self,
-        exclusive: bool,
+        hold: Hold,
         at: &'static Location<'static>,
     ) -> Result<BulkWriter> {
         let core = Arc::clone(&self.core);
-        BulkWriter::begin(core, exclusive.then(|| Label::at("a bulk operation", at))).await
+        BulkWriter::begin(core, hold, Label::at("a bulk operation", at)).await
     }
 
     /// Begins an exclusive transaction.

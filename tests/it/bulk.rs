@@ -591,3 +591,132 @@ async fn large_values_end_a_chunk_early() {
     let report = db.bulk_insert_optimized(rows).await.unwrap();
     assert_eq!((report.written, report.transactions), (20, 3));
 }
+
+#[tokio::test]
+async fn an_atomic_operation_is_one_transaction_with_one_number() {
+    let db = database().await;
+    let report = db.bulk_insert().atomic().run(items(2_500)).await.unwrap();
+    assert_eq!(
+        (report.rows, report.written, report.transactions),
+        (2_500, 2_500, 1)
+    );
+    assert!(report.is_complete);
+    let numbers = Item::query()
+        .select(Item::SEQ)
+        .distinct()
+        .all(&db)
+        .await
+        .unwrap();
+    assert_eq!(numbers.len(), 1);
+    assert_eq!(
+        db.bulk_insert()
+            .atomic()
+            .run(items(0))
+            .await
+            .unwrap()
+            .transactions,
+        0
+    );
+}
+
+#[tokio::test]
+async fn an_atomic_operation_leaves_nothing_when_it_ends_early() {
+    let db = database().await;
+    // A row that is refused, far behind.
+    let rows = items(2_500).map(|row| Item {
+        price: if row.price == 2_300 { -1 } else { row.price },
+        ..row
+    });
+    let failed = db.bulk_insert().atomic().run(rows).await.unwrap_err();
+    assert_eq!(
+        (failed.kind(), failed.row(), failed.report().rows),
+        (ErrorKind::Check, Some(2_300), 0)
+    );
+    // A source that fails.
+    let rows = items(2_500).map(|row| {
+        if row.price == 2_300 {
+            Err("cut")
+        } else {
+            Ok(row)
+        }
+    });
+    let failed = db.bulk_insert().atomic().run_try(rows).await.unwrap_err();
+    assert_eq!((failed.row(), failed.report().written), (Some(2_300), 0));
+    // Told to stop.
+    let stop = |_| ControlFlow::Break(());
+    let report = db
+        .bulk_insert()
+        .atomic()
+        .on_progress(stop)
+        .run(items(5_000))
+        .await
+        .unwrap();
+    assert_eq!(
+        (report.rows, report.written, report.is_complete),
+        (0, 0, false)
+    );
+    // Dropped.
+    {
+        let (seen, mut progress) = mpsc::unbounded_channel();
+        let rows = stream::iter(items(3_000)).chain(stream::pending());
+        let told = move |_| {
+            seen.send(()).unwrap();
+            ControlFlow::Continue(())
+        };
+        let mut bulk = pin!(db.bulk_insert().atomic().on_progress(told).run_stream(rows));
+        poll_fn(|context| {
+            assert!(bulk.as_mut().poll(context).is_pending());
+            progress.poll_recv(context).map(|_| ())
+        })
+        .await;
+    }
+    assert_eq!(count(&db).await, 0);
+    // The writer is free, and no transaction is open.
+    let mut ctx = db.context();
+    ctx.add(item(1));
+    ctx.save_changes().await.unwrap();
+    assert_eq!(count(&db).await, 1);
+    db.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_atomic_operation_is_seen_by_sessions_as_a_whole() {
+    let db = database().await;
+    let rows = db
+        .concurrent(async |s| {
+            let rows = Item::query().count(&mut *s).await?;
+            if s.attempt() == 1 {
+                let db = db.clone();
+                let bulk = async move { db.bulk_insert().atomic().run(items(1_500)).await };
+                tokio::spawn(bulk).await.unwrap()?;
+            }
+            let mut ctx = s.context();
+            ctx.add(item(5_000));
+            ctx.save_changes().await?;
+            Ok(rows)
+        })
+        .await
+        .unwrap();
+    assert_eq!(rows, 1_500);
+}
+
+#[tokio::test]
+async fn the_log_does_not_grow_with_an_exclusive_import() {
+    let db = database().await;
+    let mut most = 0;
+    let rows = items(60_000).map(|row| Item {
+        name: format!("{} {}", row.name, "x".repeat(200)),
+        ..row
+    });
+    db.bulk_insert()
+        .exclusive()
+        .on_progress(|_| {
+            most = most.max(db.wal_frames());
+            ControlFlow::Continue(())
+        })
+        .run(rows)
+        .await
+        .unwrap();
+    // All of it are some 5,000 pages, and each page of the index is written many times.
+    assert!(most < 4_000, "{most} frames");
+}

@@ -21,7 +21,7 @@ use crate::{
         BulkError, BulkOperation, BulkProgress, BulkReport, Inserting, Updating,
         operation::Prepared,
     },
-    engine::{BulkWriter, Engine},
+    engine::{BulkWriter, Engine, Hold},
     entity::{Column, Entity},
     error::{ApplicationError, Error, ErrorKind, Result},
     sql::{Chunk, Receipt, Refusal},
@@ -42,7 +42,7 @@ pub struct Bulk<'p, O> {
     at: &'static Location<'static>,
     operation: O,
     chunk_rows: usize,
-    is_exclusive: bool,
+    hold: Hold,
     skip_rows: u64,
     total: Option<u64>,
     progress: Option<Progress<'p>>,
@@ -57,7 +57,7 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
             at,
             operation,
             chunk_rows: CHUNK_ROWS,
-            is_exclusive: false,
+            hold: Hold::Chunk,
             skip_rows: 0,
             total: None,
             progress: None,
@@ -74,7 +74,31 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     /// Keeps the writer from the first row to the last: nobody else of this process writes meanwhile. Chunks are
     /// transactions of their own all the same.
     pub const fn exclusive(mut self) -> Self {
-        self.is_exclusive = true;
+        if matches!(self.hold, Hold::Chunk) {
+            self.hold = Hold::Slot;
+        }
+        self
+    }
+
+    /// Writes all rows in one transaction, or none; nobody else of this process writes meanwhile. The log grows by all that
+    /// is written, and progress tells of rows that are not committed yet.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let items = (0..5_000).map(|n| Item { id: 0, name: (n % 4_000).to_string() });
+    /// let failed = db.bulk_insert().atomic().run(items).await.unwrap_err();
+    /// assert_eq!((failed.row(), failed.report().written), (Some(4_000), 0));
+    /// assert_eq!(Item::query().count(&db).await?, 0);
+    /// # Ok(()) }
+    /// ```
+    pub const fn atomic(mut self) -> Self {
+        self.hold = Hold::Transaction;
         self
     }
 
@@ -91,7 +115,7 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     }
 
     /// Calls this after each transaction, on the calling task. `ControlFlow::Break` stops the operation: the chunk that is
-    /// being written meanwhile is finished, and the report says how far it came.
+    /// being written meanwhile is finished, and the report says how far it came. Of [`atomic`](Self::atomic) ones nothing stays.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -142,7 +166,8 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
             .await
     }
 
-    /// Runs it with the rows of an iterator that may fail, such as a reader of lines. Rows before the failure are written.
+    /// Runs it with the rows of an iterator that may fail, such as a reader of lines. Rows before the failure are written,
+    /// unless it is [`atomic`](Self::atomic).
     ///
     /// # Errors
     ///
@@ -244,7 +269,11 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         if run.hand_over().await?.is_break() {
             return run.stop().await;
         }
-        let report = run.finish().await?;
+        let report = if failed.is_some() && run.is_atomic() {
+            run.stop().await?
+        } else {
+            run.finish().await?
+        };
         match failed {
             None => Ok(report),
             Some((error, rows)) => Err(BulkError::new(error, rows, report)),
@@ -295,7 +324,7 @@ impl<O: fmt::Debug> fmt::Debug for Bulk<'_, O> {
         f.debug_struct("Bulk")
             .field("operation", &self.operation)
             .field("chunk_rows", &self.chunk_rows)
-            .field("is_exclusive", &self.is_exclusive)
+            .field("hold", &self.hold)
             .field("skip_rows", &self.skip_rows)
             .finish_non_exhaustive()
     }
@@ -318,7 +347,10 @@ struct Run<'p, O> {
     bytes: usize,
     /// The rows of the chunks that are on their way.
     on_their_way: VecDeque<u64>,
+    /// What is committed.
     report: BulkReport,
+    /// What is written.
+    written: BulkReport,
     began: Instant,
 }
 
@@ -331,7 +363,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
         };
         let none = |error| BulkError::new(error, 0..0, report);
         let prepared = bulk.operation.prepare().map_err(none)?;
-        let writer = (bulk.engine.bulk(bulk.is_exclusive, bulk.at).await).map_err(none)?;
+        let writer = (bulk.engine.bulk(bulk.hold, bulk.at).await).map_err(none)?;
         Ok(Self {
             bulk,
             prepared,
@@ -340,6 +372,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             bytes: 0,
             on_their_way: VecDeque::new(),
             report,
+            written: report,
             began,
         })
     }
@@ -372,6 +405,10 @@ impl<'p, O: BulkOperation> Run<'p, O> {
         }
         self.bytes += self.values[first..].iter().map(bytes).sum::<usize>();
         pushed
+    }
+
+    fn is_atomic(&self) -> bool {
+        self.bulk.hold == Hold::Transaction
     }
 
     fn is_full(&self) -> bool {
@@ -424,7 +461,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
     async fn finish(mut self) -> Result<BulkReport, BulkError> {
         self.writer.finish();
         self.wait().await?;
-        if !self.on_their_way.is_empty() {
+        if !self.on_their_way.is_empty() || self.report.rows != self.written.rows {
             return Err(self.cut());
         }
         self.report.is_complete = true;
@@ -459,19 +496,29 @@ impl<'p, O: BulkOperation> Run<'p, O> {
 
     /// Notes the answer to the first chunk that is on its way.
     fn answered(&mut self, answer: Result<Receipt, Refusal>) -> Result<ControlFlow<()>, BulkError> {
-        let rows = self.on_their_way.pop_front().unwrap_or(0);
-        let first = self.report.rows;
-        self.report.elapsed = self.began.elapsed();
+        let chunk = self.on_their_way.pop_front();
+        let rows = chunk.unwrap_or(0);
+        let first = self.written.rows;
+        let elapsed = self.began.elapsed();
+        self.report.elapsed = elapsed;
         let receipt = answer.map_err(|refusal| {
             let (error, among) = refused(refusal, first..first + rows);
             BulkError::new(error, among, self.report)
         })?;
         let written = receipt.changed.first().map_or(0, |(_, changed)| *changed);
-        self.report.rows += rows;
-        self.report.written += written;
-        self.report.passed_over += rows.saturating_sub(written);
-        self.report.transactions += 1;
-        let now = progress(&self.report, self.bulk.skip_rows, self.bulk.total);
+        self.written.rows += rows;
+        self.written.written += written;
+        self.written.passed_over += rows.saturating_sub(written);
+        self.written.elapsed = elapsed;
+        // A transaction for all is answered by itself, in the end.
+        if !self.is_atomic() || chunk.is_none() {
+            self.written.transactions += 1;
+            self.report = self.written;
+        }
+        if chunk.is_none() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let now = progress(&self.written, self.bulk.skip_rows, self.bulk.total);
         Ok(match &mut self.bulk.progress {
             Some(progress) => progress(now),
             None => ControlFlow::Continue(()),

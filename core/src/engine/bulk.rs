@@ -1,7 +1,7 @@
-//! A bulk operation: chunks of rows, each applied in a transaction of its own, on a thread.
+//! A bulk operation: chunks of rows, written on a thread.
 //!
 //! The thread waits for its turn at the writer's slot with each chunk, as a save does, so that others pass between them;
-//! or it holds the slot until the end. Meanwhile the caller's task makes the next chunk, and one more may lie ready: the
+//! or it holds the slot until the end, with a transaction for each chunk or one for all. Meanwhile the caller's task makes the next chunk, and one more may lie ready: the
 //! thread never waits for a caller that is as fast.
 
 use std::{
@@ -24,11 +24,22 @@ use crate::{
         slot::{End, Label, Lease},
         submission::{Outcome, Submission},
         transaction::turn,
-        writer::{Answer, Unit},
+        writer::{Answer, Unit, Writer},
     },
     error::{Error, ErrorKind, Result},
     sql::{Chunk, Receipt, Refusal},
 };
+
+/// What a bulk operation keeps others from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Nothing: each chunk is a transaction in the queue.
+    Chunk,
+    /// The slot is held; each chunk is a transaction.
+    Slot,
+    /// The slot is held, and all is one transaction.
+    Transaction,
+}
 
 /// Hands chunks to a thread that writes them, in order, until one fails. Dropped, it stops after the chunk at hand.
 #[derive(Debug)]
@@ -39,15 +50,19 @@ pub(crate) struct BulkWriter {
 }
 
 impl BulkWriter {
-    /// Starts the thread; with a label it holds the slot from now on.
+    /// Starts the thread.
     pub(in crate::engine) async fn begin(
         core: Arc<Core>,
-        exclusive: Option<Label>,
+        hold: Hold,
+        label: Label,
     ) -> Result<Self> {
         nested::refuse(Arc::as_ptr(&core).addr())?;
-        let mut exclusive = match exclusive {
-            Some(label) => Some(Exclusive::begin(&core, label).await?),
-            None => None,
+        let mut exclusive = match hold {
+            Hold::Chunk => None,
+            Hold::Slot | Hold::Transaction => {
+                let is_atomic = hold == Hold::Transaction;
+                Some(Exclusive::begin(&core, label, is_atomic).await?)
+            }
         };
         let (chunks, mut waiting) = mpsc::channel(1);
         let (answer, answers) = mpsc::unbounded_channel();
@@ -55,13 +70,19 @@ impl BulkWriter {
         let stop = Arc::clone(&stopped);
         let threads = Arc::clone(&core);
         threads.threads.run(move || {
-            while let Some(chunk) = block_on(waiting.recv()) {
+            loop {
+                let chunk = block_on(waiting.recv());
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let applied = match &mut exclusive {
-                    Some(exclusive) => exclusive.apply(chunk),
-                    None => apply(&core, chunk),
+                let applied = match (chunk, &mut exclusive) {
+                    (Some(chunk), Some(exclusive)) => exclusive.apply(&chunk),
+                    (Some(chunk), None) => apply(&core, chunk),
+                    (None, Some(exclusive)) if exclusive.is_open => {
+                        drop(answer.send(exclusive.commit()));
+                        return;
+                    }
+                    (None, _) => return,
                 };
                 let failed = applied.is_err();
                 if answer.send(applied).is_err() || failed {
@@ -90,7 +111,7 @@ impl BulkWriter {
         self.chunks = None;
     }
 
-    /// No more chunks come; those that were handed over are answered yet.
+    /// No more chunks come; those that were handed over are answered yet, and then the commit of a transaction for all.
     pub(crate) fn finish(&mut self) {
         self.chunks = None;
     }
@@ -138,27 +159,56 @@ struct Exclusive {
     _lease: Lease<Unit, Answer>,
     /// From how many frames on the log is moved next.
     restart_at: u32,
+    /// Whether all chunks are one transaction.
+    is_atomic: bool,
+    /// Whether it is open.
+    is_open: bool,
+    /// Its number, once it has one.
+    commit_seq: Option<i64>,
 }
 
 impl Exclusive {
-    async fn begin(core: &Arc<Core>, label: Label) -> Result<Self> {
+    async fn begin(core: &Arc<Core>, label: Label, is_atomic: bool) -> Result<Self> {
         let lease = turn(core, label).await?;
         core.wal_size.wake_at(u32::MAX);
         Ok(Self {
             core: Arc::clone(core),
             _lease: lease,
             restart_at: core.options.wal_autocheckpoint,
+            is_atomic,
+            is_open: false,
+            commit_seq: None,
         })
     }
 
-    fn apply(&mut self, chunk: Chunk) -> Answer {
+    fn apply(&mut self, chunk: &Chunk) -> Answer {
+        self.guarded(|this, writer| {
+            if !this.is_open {
+                writer.begin_chunks(&this.core)?;
+                this.is_open = true;
+            }
+            let receipt = writer.chunk(&this.core, chunk, this.commit_seq)?;
+            this.commit_seq = receipt.commit_seq;
+            if !this.is_atomic {
+                this.end(writer)?;
+            }
+            Ok(receipt)
+        })
+    }
+
+    fn commit(&mut self) -> Answer {
+        self.guarded(|this, writer| {
+            this.end(writer)?;
+            Ok(Receipt::default())
+        })
+    }
+
+    fn end(&mut self, writer: &mut Writer) -> Result<()> {
         let core = &*self.core;
-        let mut writer = core.writer();
-        let applied = catch_unwind(AssertUnwindSafe(|| writer.chunk_alone(core, &chunk)));
-        let Ok(applied) = applied else {
-            writer.poison(core);
-            return Err(Refusal::Whole(core.ended(End::Poisoned)));
-        };
+        self.is_open = false;
+        self.commit_seq = None;
+        writer.commit(core)?;
+        core.counters.group(1);
         // A pass that was under way may have set it.
         core.wal_size.wake_at(u32::MAX);
         let frames = core.wal_size.frames();
@@ -169,12 +219,32 @@ impl Exclusive {
             let threshold = core.options.wal_autocheckpoint;
             self.restart_at = if moved { threshold } else { frames + threshold };
         }
-        applied
+        Ok(())
+    }
+
+    /// Works with the writer; what fails is undone.
+    fn guarded(&mut self, work: impl FnOnce(&mut Self, &mut Writer) -> Answer) -> Answer {
+        let core = Arc::clone(&self.core);
+        let mut writer = core.writer();
+        let answer = catch_unwind(AssertUnwindSafe(|| work(self, &mut writer)));
+        let Ok(answer) = answer else {
+            writer.poison(&core);
+            return Err(Refusal::Whole(core.ended(End::Poisoned)));
+        };
+        if answer.is_err() {
+            self.is_open = false;
+            writer.end_transaction(&core);
+            core.counters.refused.add(1);
+        }
+        answer
     }
 }
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
+        if self.is_open {
+            self.core.writer().end_transaction(&self.core);
+        }
         self.core
             .wal_size
             .wake_at(self.core.options.wal_autocheckpoint);

@@ -5,7 +5,7 @@ use rusqlite::{CachedStatement, Connection};
 use crate::{
     engine::{
         apply::was_inserted, connection::Bound, ffi::has_deferred_violations, hooks::Watch,
-        key::next_key, sqlite_error::from_rusqlite,
+        key::next_keys, sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
     sql::{Chunk, NewKey, Receipt, Refusal, Unchanged},
@@ -58,6 +58,7 @@ impl Rows<'_> {
         let (mut first, mut changed) = (0, 0);
         if let Some(several) = &self.chunk.several
             && all >= several.rows
+            && !self.has_indexes()?
         {
             let mut statement = self.prepare(&several.text, several.rows)?;
             while all - first >= several.rows {
@@ -77,6 +78,16 @@ impl Rows<'_> {
         }
         changed += self.one_by_one(first, all)?;
         Ok(changed)
+    }
+
+    /// Whether the table has indexes. A statement for several rows may fail at one of them, so SQLite keeps a copy of each
+    /// page that it changes; with an index on 200,000 random texts it was slower by a quarter for that, without one almost twice
+    /// as fast.
+    fn has_indexes(&self) -> Result<bool> {
+        self.connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM pragma_index_list(?1))")
+            .and_then(|mut asked| asked.query_row([self.chunk.table], |row| row.get(0)))
+            .map_err(|error| from_rusqlite(error).with_table(self.chunk.table))
     }
 
     fn one_by_one(&self, first: usize, end: usize) -> Result<u64, Refusal> {
@@ -124,16 +135,22 @@ impl Rows<'_> {
         let Some(key) = self.chunk.key else {
             return Ok(());
         };
-        let keys = (values.iter().enumerate())
-            .skip(key.at)
-            .step_by(self.chunk.width);
-        for (at, _) in keys.filter(|(_, value)| value.is_null()) {
-            let asked = NewKey {
-                table: self.chunk.table,
-                column: key.column,
-                above: key.above,
-            };
-            let given = next_key(self.connection, self.watch, asked)?;
+        let missing = || {
+            let keys = values.iter().enumerate();
+            let keys = keys.skip(key.at).step_by(self.chunk.width);
+            keys.filter(|(_, value)| value.is_null())
+        };
+        let count = i64::try_from(missing().count()).unwrap_or(i64::MAX);
+        if count == 0 {
+            return Ok(());
+        }
+        let asked = NewKey {
+            table: self.chunk.table,
+            column: key.column,
+            above: key.above,
+        };
+        let first = next_keys(self.connection, self.watch, asked, count)?;
+        for (given, (at, _)) in (first..).zip(missing()) {
             (statement.raw_bind_parameter(at + 1, given)).map_err(from_rusqlite)?;
         }
         Ok(())

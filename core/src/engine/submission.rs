@@ -91,7 +91,7 @@ impl Submission {
     pub(in crate::engine) fn of_chunk(core: Arc<Core>, chunk: Chunk) -> Self {
         Self {
             core,
-            stage: Stage::New(Work::Chunk(chunk)),
+            stage: Stage::New(Work::Chunk(Box::new(chunk))),
             applied: Receipt::default(),
         }
     }

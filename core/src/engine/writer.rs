@@ -94,7 +94,7 @@ pub(in crate::engine) enum Work {
     /// A session is to be validated, and what it did done.
     Session(Box<Recording>),
     /// Rows of a bulk operation.
-    Chunk(Chunk),
+    Chunk(Box<Chunk>),
 }
 
 /// A unit in the hands of the writer.
@@ -308,39 +308,31 @@ impl Writer {
         match &unit.work {
             Work::Save(batch) => self.save(core, batch),
             Work::Session(recording) => self.session(core, recording),
-            Work::Chunk(chunk) => self.chunk(core, chunk),
+            Work::Chunk(chunk) => self.chunk(core, chunk, None),
         }
     }
 
-    /// Applies a chunk in a transaction of its own. Blocks while another process is in the way: on a thread only.
-    pub(in crate::engine) fn chunk_alone(&mut self, core: &Core, chunk: &Chunk) -> Answer {
+    /// Begins a transaction for chunks. Blocks while another process is in the way: on a thread only.
+    pub(in crate::engine) fn begin_chunks(&mut self, core: &Core) -> Result<()> {
         busy::retrying(core.options.busy_timeout, || match self.begin(core) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::new(ErrorKind::Busy, "another process writes")),
             Err(error) => Err(error),
-        })?;
-        let applied = self.chunk(core, chunk);
-        match applied {
-            Ok(receipt) => {
-                self.commit(core)?;
-                core.counters.group(1);
-                Ok(receipt)
-            }
-            Err(refusal) => {
-                self.end_transaction(core);
-                core.counters.refused.add(1);
-                Err(refusal)
-            }
-        }
+        })
     }
 
-    fn chunk(&mut self, core: &Core, chunk: &Chunk) -> Answer {
-        let apply = |writer: &Self| -> Answer {
+    /// Applies a chunk in the open transaction, whose commit number is this if it has one already.
+    pub(in crate::engine) fn chunk(
+        &mut self,
+        core: &Core,
+        chunk: &Chunk,
+        commit_seq: Option<i64>,
+    ) -> Answer {
+        self.noting(core, [&chunk.text], |writer| {
             let mut receipt = apply_chunk(&writer.connection, &writer.watch, chunk)?;
-            receipt.commit_seq = number(&writer.connection, &writer.watch, &[])?;
+            receipt.commit_seq = stamp::stamp_on(&writer.connection, &writer.watch, commit_seq)?;
             Ok(receipt)
-        };
-        self.noting(core, [&chunk.text], apply)
+        })
     }
 
     fn save(&mut self, core: &Core, batch: &Batch) -> Answer {
