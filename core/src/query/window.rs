@@ -131,7 +131,31 @@ impl<E: Entity> Over<E> {
         self
     }
 
-    /// Of these, not the row itself: `Item::PRICE.avg().over(Over::all().exclude_current_row())` for the mean of the others.
+    /// Of these, not the row itself: for the sum of the others.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price) in [("tea", 3), ("cake", 7), ("jam", 7)] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// use anabranch::query::Over;
+    ///
+    /// let by_price = || Over::all().order_by(Item::PRICE.asc());
+    /// let others = Item::PRICE.sum().over(Over::all().exclude_current_row());
+    /// let less = Item::PRICE.sum().over(by_price().exclude_group());
+    /// let up_to = Item::PRICE.sum().over(by_price().exclude_ties());
+    /// let sums = Item::query().order_by(Item::ID.asc()).select((others, less, up_to)).all(&db).await?;
+    /// assert_eq!(sums, [(Some(14), None, Some(3)), (Some(10), Some(3), Some(10)), (Some(10), Some(3), Some(10))]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn exclude_current_row(self) -> Self {
         self.excluding("CURRENT ROW")
