@@ -94,7 +94,8 @@ pub trait ReferencesBy<P, const COLUMN: usize> {
 /// The type of a `created_at` or `updated_at` field.
 #[diagnostic::on_unimplemented(
     message = "the time of a save is a `DateTime<Utc>`, not `{Self}`",
-    label = "change this to `chrono::DateTime<chrono::Utc>`, or an Option of it"
+    label = "change this to `chrono::DateTime<chrono::Utc>`, or an Option of it",
+    note = "with the feature `jiff` it may be a `jiff::Timestamp`, with `time` a `time::UtcDateTime`"
 )]
 pub trait TimestampType {
     /// The demand is met.
@@ -103,6 +104,12 @@ pub trait TimestampType {
 
 #[diagnostic::do_not_recommend]
 impl TimestampType for DateTime<Utc> {}
+#[cfg(feature = "jiff")]
+#[diagnostic::do_not_recommend]
+impl TimestampType for jiff::Timestamp {}
+#[cfg(feature = "time")]
+#[diagnostic::do_not_recommend]
+impl TimestampType for time::UtcDateTime {}
 #[diagnostic::do_not_recommend]
 impl<T: TimestampType> TimestampType for Option<T> {}
 
