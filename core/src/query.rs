@@ -66,7 +66,7 @@ pub use self::{
     compound::Compound,
     condition::Condition,
     dates::{Dated, Timed, now},
-    fetch::{Begun, Fetch},
+    fetch::{Begun, Fetch, OfEach},
     find::find,
     fragment::{Argument, Arguments, List, fragment, list},
     insert::{Insert, Takes},

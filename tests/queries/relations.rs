@@ -12,6 +12,7 @@ mod filters;
 mod graphs;
 mod kinds;
 mod many;
+mod of_each;
 mod parts;
 mod random;
 mod set_based;

@@ -2,6 +2,7 @@
 //! rows.
 
 mod asked;
+mod of_each;
 
 use std::{collections::HashMap, fmt, mem};
 
@@ -20,6 +21,8 @@ use crate::{
     sql::{Hop, OrderTerm, Predicate, Reads, Select, Term},
     value::{Row, Value, ValueRef},
 };
+
+pub use self::of_each::OfEach;
 
 /// What a [`Relation`] leads to, narrowed, sorted, or limited for each row; and what is read of it.
 ///

@@ -11,6 +11,7 @@ use crate::{
         step::Step,
     },
     sql::{Comparison, Predicate, Term},
+    value::Value,
 };
 
 /// How to get from an entity `E` to those that are related to it. The derive makes a constant for each.
@@ -602,22 +603,17 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let Some(first) = steps.next() else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
-        let mut equal = Vec::with_capacity(first.from_columns.len());
-        for (from, link) in first.from_columns.iter().zip(first.links()) {
-            let value = entity.encode(*from).map_err(|error| Invalid::Operand {
-                table: E::TABLE.name,
-                column: E::TABLE.columns[*from].name,
-                error,
-            })?;
-            if value.is_null() {
-                return Ok(Predicate::Constant(false));
-            }
-            equal.push(Predicate::Compare {
-                term: link,
-                comparison: Comparison::Equal,
-                with: Term::Value(value),
-            });
+        let values = first.starts_at(entity)?;
+        if values.iter().any(Value::is_null) {
+            return Ok(Predicate::Constant(false));
         }
+        let links = first.links().into_iter();
+        let equal = links.zip(values).map(|(link, value)| Predicate::Compare {
+            term: link,
+            comparison: Comparison::Equal,
+            with: Term::Value(value),
+        });
+        let mut equal: Vec<_> = equal.collect();
         Ok(match steps.next() {
             None => Predicate::All(equal),
             // Seen from the other end the join entity comes first.

@@ -1,9 +1,10 @@
 //! The steps of relations: which columns of two tables are equal, and how they are compared.
 
 use crate::{
-    entity::{ColumnDef, TableDef},
+    entity::{ColumnDef, Entity, TableDef},
     query::condition::Invalid,
     sql::{Hop, Identifier, On, Piece, Term},
+    value::Value,
 };
 
 /// A step along a relation: which columns of two tables are equal.
@@ -39,6 +40,23 @@ impl Step {
         } else {
             (self.to, &self.to_columns)
         }
+    }
+
+    /// What stands in the columns of an entity that it starts from; in the key, where a condition says where it leads.
+    pub(in crate::query) fn starts_at<E: Entity>(&self, entity: &E) -> Result<Vec<Value>, Invalid> {
+        let value = |column: &usize| {
+            let encoded = entity.encode(*column);
+            encoded.map_err(|error| Invalid::Operand {
+                table: self.from.name,
+                column: self.from.columns[*column].name,
+                error,
+            })
+        };
+        let columns = match self.to_columns[..] {
+            [] => self.from.key,
+            _ => &self.from_columns[..],
+        };
+        columns.iter().map(value).collect()
     }
 
     /// The columns of the table that it leads to, as they are compared.
