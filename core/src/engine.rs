@@ -20,6 +20,7 @@
 
 mod access;
 mod apply;
+mod backup;
 mod block_on;
 mod bulk;
 mod busy;
@@ -36,9 +37,11 @@ mod functions;
 mod gate;
 mod history;
 mod hooks;
+mod integrity;
 mod isolation;
 mod key;
 mod location;
+mod long_read;
 mod lost_log;
 mod nested;
 mod network;
@@ -52,6 +55,7 @@ mod reads;
 mod recording;
 mod replay;
 mod rerun;
+mod room;
 mod rowid;
 mod save_record;
 mod seen;
@@ -71,6 +75,7 @@ mod whereabouts;
 mod writer;
 
 pub(crate) use self::{
+    backup::{BackupOptions, OnProgress},
     bulk::BulkWriter,
     expected::ExpectedColumn,
     fate::{Fate, Witness},
@@ -80,7 +85,9 @@ pub(crate) use self::{
     submission::{Outcome, Submission},
 };
 pub use self::{
+    backup::{BackupProgress, BackupReport, BackupStep},
     checkpoint::Checkpoint,
+    integrity::{BrokenReference, Integrity},
     isolation::Isolation,
     options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
     read_snapshot::ReadSnapshot,
@@ -310,6 +317,29 @@ impl Engine {
             }
             Ok(found)
         })
+        .await
+    }
+
+    /// Copies one state of the file to another.
+    pub(crate) async fn backup(
+        &self,
+        target: &Path,
+        options: BackupOptions,
+        at: &'static Location<'static>,
+        on_progress: Option<OnProgress<'_>>,
+    ) -> Result<BackupReport> {
+        let label = Label::at("a backup", at);
+        backup::run(&self.core, target, options, label, on_progress).await
+    }
+
+    /// What SQLite's checks of the whole file find.
+    pub(crate) async fn integrity(&self, at: &'static Location<'static>) -> Result<Integrity> {
+        let label = Label::at("an integrity check", at);
+        long_read::start(&self.core, label, |read| {
+            // Both checks see one state.
+            read.begin()?;
+            integrity::check(read.connection())
+        })?
         .await
     }
 
