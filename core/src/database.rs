@@ -16,7 +16,7 @@ use crate::{
     context::{Context, SaveToken, SavedAt},
     engine::{
         Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Integrity, Isolation, ReadSnapshot,
-        Session, SessionGuard, Transaction, TransactionGuard,
+        Session, SessionGuard, Transaction, TransactionGuard, VacuumReport,
     },
     entity::{CommitSeq, Entity, EntityTypes, TableDef},
     error::Result,
@@ -573,16 +573,36 @@ impl Database {
         self.engine.checkpoint().await
     }
 
-    /// Rebuilds the file without its free pages. Nobody writes meanwhile.
+    /// Rebuilds the file without its free pages, and truncates the log. Nobody writes meanwhile.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Note { #[entity(id)] id: i64, text: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Note>().await?;
+    /// # let notes = (0..1_000).map(|_| Note { id: 0, text: "hello".repeat(100) });
+    /// # db.bulk_insert_optimized(notes).await?;
+    /// Note::query().delete().execute(&db).await?;
+    /// let report = db.vacuum().await?;
+    /// assert!(report.bytes_after < report.bytes_before);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// It needs room for the log, which is as long as the rebuilt database until it is truncated, and for a temporary file of the same size
+    /// unless [`temp_store`](DatabaseBuilder::temp_store) is memory. Both are looked at first.
     ///
     /// # Errors
     ///
-    /// Kind `Full` when the disk has no room for a second copy; what a write can meet otherwise.
+    /// Kind `Full` when there is no room; the message says how much is missing, and nothing was written. What a write can
+    /// meet otherwise.
     ///
     /// # Cancel safety
     ///
     /// Dropped once its turn has come, it goes on to its end, with the writer held.
-    pub async fn vacuum(&self) -> Result<()> {
+    pub async fn vacuum(&self) -> Result<VacuumReport> {
         self.engine.vacuum().await
     }
 

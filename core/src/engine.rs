@@ -70,6 +70,7 @@ mod threads;
 mod timer;
 mod transaction;
 mod unit;
+mod vacuum;
 mod wake;
 mod whereabouts;
 mod writer;
@@ -93,6 +94,7 @@ pub use self::{
     read_snapshot::ReadSnapshot,
     session::{ConcurrentOptions, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
+    vacuum::VacuumReport,
 };
 
 use std::{
@@ -106,7 +108,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use self::{
-    checkpoint::Mode,
+    checkpoint::truncate_log,
     connection::execute,
     core::Core,
     nested::Marked,
@@ -344,22 +346,16 @@ impl Engine {
     }
 
     /// Rebuilds the file without its free pages.
-    pub(crate) async fn vacuum(&self) -> Result<()> {
-        self.maintain("vacuum", |writer, core| {
-            busy::retrying(core.options.busy_timeout, || {
-                execute(writer.connection(), "VACUUM")
-            })?;
-            // Rows may have other rowids.
-            core.history.committed(history::Changes::Unknown);
-            truncate_log(writer, core).map(drop)
-        })
-        .await
+    pub(crate) async fn vacuum(&self) -> Result<VacuumReport> {
+        self.maintain("vacuum", vacuum::run).await
     }
 
     /// Moves the log into the database file and truncates it.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint> {
-        self.maintain("a checkpoint", |writer, core| truncate_log(writer, core))
-            .await
+        self.maintain("a checkpoint", |writer, core| {
+            truncate_log(writer.connection(), core)
+        })
+        .await
     }
 
     /// Runs work on the writer's connection, on a thread, with the slot held and no transaction open.
@@ -423,7 +419,7 @@ impl Engine {
             closed.checkpointer.wait_until_closed();
             let outcome = match closed.take_writer() {
                 Some(writer) => {
-                    let outcome = truncate_log(&writer, &closed);
+                    let outcome = truncate_log(writer.connection(), &closed);
                     writer.close();
                     outcome
                 }
@@ -517,14 +513,6 @@ fn overwrite_failed_commit(writer: &mut Writer, core: &Core) -> Result<()> {
     writer.commit(core)?;
     core.is_undecided.store(false, Ordering::Relaxed);
     Ok(())
-}
-
-/// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
-fn truncate_log(writer: &Writer, core: &Core) -> Result<Checkpoint> {
-    core.look(writer.connection())?;
-    busy::retrying(core.options.busy_timeout, || {
-        checkpoint::checkpoint(writer.connection(), Mode::Truncate)
-    })
 }
 
 /// Runs blocking work on a thread that ends with it.

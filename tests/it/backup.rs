@@ -504,6 +504,23 @@ async fn a_database_that_moves_away_is_not_backed_up() {
     assert!(listing(target.path()).is_empty());
 }
 
+/// A disk that is mounted for reading.
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_takes_no_backup() {
+    if let Some(disk) = scene() {
+        let db = notes(Mode::Inline).await;
+        let path = Path::new(&disk).join("backup.db");
+        let error = db.backup_to(&path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ReadOnly, "{error:?}");
+        assert!(error.to_string().contains("backup.db"), "{error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mount = format!("mount -t tmpfs -o ro none '{}'", folder.path().display());
+    let test = "backup::a_folder_that_cannot_be_written_takes_no_backup";
+    in_a_namespace(&mount, test, folder.path().to_str().unwrap());
+}
+
 /// The room is looked at first; and what comes to lack room later is told, and leaves nothing.
 #[tokio::test]
 async fn a_full_disk_stops_a_backup_and_nothing_is_left() {
