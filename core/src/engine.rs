@@ -90,6 +90,7 @@ pub use self::{
     checkpoint::Checkpoint,
     integrity::{BrokenReference, Integrity},
     isolation::Isolation,
+    network::network_name,
     options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
     read_snapshot::ReadSnapshot,
     session::{ConcurrentOptions, Session, SessionGuard},
