@@ -14,11 +14,13 @@ use std::{
 };
 
 use anabranch::{
-    engine::{BackupProgress, BackupReport, BackupStep},
+    engine::{AutoVacuum, BackupProgress, BackupReport, BackupStep},
     prelude::*,
+    sql::Executor,
+    value::Value,
 };
 use anabranch_tests::{
-    Mode, after, again, assert_passed, execute, in_a_namespace,
+    Mode, after, again, ask, assert_passed, dropped_after, execute, in_a_namespace,
     note::{Note, note, notes},
     outsider, scene, until,
 };
@@ -287,6 +289,82 @@ async fn a_backup_that_is_stopped_dropped_or_panics_leaves_nothing() {
     .await;
     db.backup_to(&path).await.unwrap();
     db.close().await.unwrap();
+}
+
+/// Without a callback nobody tells the thread at a certain step that it is over: it may come to its end.
+#[tokio::test]
+async fn a_backup_that_is_dropped_anywhere_is_whole_or_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = large(folder.path()).await;
+    let path = folder.path().join("backup.db");
+    for polls in [0, 1, 2, 10, 100, 1_000, 10_000, 100_000] {
+        drop(dropped_after(polls, db.backup_to(&path).into_future()).await);
+        until("nobody works on it any more", async || {
+            !(listing(folder.path()).iter()).any(|name| name.ends_with(".partial"))
+        })
+        .await;
+        // It may have begun after it was dropped, to see that it is to end.
+        db.checkpoint().await.unwrap();
+        if path.exists() {
+            assert_sound(&path);
+            fs::remove_file(&path).unwrap();
+        }
+    }
+    db.backup_to(&path).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_header_of_a_database_says_is_in_its_backup() {
+    let db = Database::builder("")
+        .page_size(8192)
+        .auto_vacuum(AutoVacuum::Incremental)
+        .open_temporary()
+        .await
+        .unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    execute(&db, "PRAGMA user_version = 7").await;
+    execute(&db, "PRAGMA application_id = 9").await;
+    let [whole, compact] = ["whole.db", "compact.db"].map(|name| db.path().with_file_name(name));
+    db.backup_to(&whole).await.unwrap();
+    db.backup_to(&compact).compact().await.unwrap();
+    for path in [whole, compact] {
+        let copy = outsider(&path);
+        let numbers =
+            ["page_size", "auto_vacuum", "user_version", "application_id"].map(|name| -> i64 {
+                copy.pragma_query_value(None, name, |row| row.get(0))
+                    .unwrap()
+            });
+        assert_eq!(numbers, [8192, 2, 7, 9], "{path:?}");
+    }
+}
+
+/// As the guide says: the old log is taken away, and the backup put in the place of a database that nobody has open.
+#[tokio::test]
+async fn a_backup_that_is_put_in_its_place_is_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.db");
+    let backup = folder.path().join("backup.db");
+    // Left behind by another program: a log with what is not in the file.
+    let theirs = outsider(&path);
+    theirs
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+        .unwrap();
+    let db = Database::open(&path).await.unwrap();
+    db.backup_to(&backup).await.unwrap();
+    theirs.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+    db.close().await.unwrap();
+    drop(theirs);
+    for suffix in ["-wal", "-shm"] {
+        let beside = PathBuf::from(format!("{}{suffix}", path.display()));
+        if beside.exists() {
+            fs::remove_file(beside).unwrap();
+        }
+    }
+    fs::rename(&backup, &path).unwrap();
+    let db = Database::open(&path).await.unwrap();
+    let rows = Executor::read(&db, ask("SELECT a FROM t")).await.unwrap();
+    assert_eq!(rows, [Value::Integer(1)]);
+    assert!(db.integrity().await.unwrap().is_ok());
 }
 
 fn wal(path: &Path) -> PathBuf {
