@@ -20,6 +20,7 @@
 
 mod access;
 mod apply;
+mod backup;
 mod block_on;
 mod bulk;
 mod busy;
@@ -36,9 +37,11 @@ mod functions;
 mod gate;
 mod history;
 mod hooks;
+mod integrity;
 mod isolation;
 mod key;
 mod location;
+mod long_read;
 mod lost_log;
 mod nested;
 mod network;
@@ -52,6 +55,7 @@ mod reads;
 mod recording;
 mod replay;
 mod rerun;
+mod room;
 mod rowid;
 mod save_record;
 mod seen;
@@ -66,11 +70,13 @@ mod threads;
 mod timer;
 mod transaction;
 mod unit;
+mod vacuum;
 mod wake;
 mod whereabouts;
 mod writer;
 
 pub(crate) use self::{
+    backup::{BackupOptions, OnProgress},
     bulk::{BulkWriter, Hold},
     expected::ExpectedColumn,
     fate::{Fate, Witness},
@@ -80,12 +86,16 @@ pub(crate) use self::{
     submission::{Outcome, Submission},
 };
 pub use self::{
+    backup::{BackupProgress, BackupReport, BackupStep},
     checkpoint::Checkpoint,
+    integrity::{BrokenReference, Integrity},
     isolation::Isolation,
+    network::network_name,
     options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
     read_snapshot::ReadSnapshot,
     session::{ConcurrentOptions, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
+    vacuum::VacuumReport,
 };
 
 use std::{
@@ -99,7 +109,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use self::{
-    checkpoint::Mode,
+    checkpoint::truncate_log,
     connection::execute,
     core::Core,
     nested::Marked,
@@ -313,23 +323,40 @@ impl Engine {
         .await
     }
 
-    /// Rebuilds the file without its free pages.
-    pub(crate) async fn vacuum(&self) -> Result<()> {
-        self.maintain("vacuum", |writer, core| {
-            busy::retrying(core.options.busy_timeout, || {
-                execute(writer.connection(), "VACUUM")
-            })?;
-            // Rows may have other rowids.
-            core.history.committed(history::Changes::Unknown);
-            truncate_log(writer, core).map(drop)
-        })
+    /// Copies one state of the file to another.
+    pub(crate) async fn backup(
+        &self,
+        target: &Path,
+        options: BackupOptions,
+        at: &'static Location<'static>,
+        on_progress: Option<OnProgress<'_>>,
+    ) -> Result<BackupReport> {
+        let label = Label::at("a backup", at);
+        backup::run(&self.core, target, options, label, on_progress).await
+    }
+
+    /// What SQLite's checks of the whole file find.
+    pub(crate) async fn integrity(&self, at: &'static Location<'static>) -> Result<Integrity> {
+        let label = Label::at("an integrity check", at);
+        long_read::start(&self.core, label, |read| {
+            // Both checks see one state.
+            read.begin()?;
+            integrity::check(read.connection())
+        })?
         .await
+    }
+
+    /// Rebuilds the file without its free pages.
+    pub(crate) async fn vacuum(&self) -> Result<VacuumReport> {
+        self.maintain("vacuum", vacuum::run).await
     }
 
     /// Moves the log into the database file and truncates it.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint> {
-        self.maintain("a checkpoint", |writer, core| truncate_log(writer, core))
-            .await
+        self.maintain("a checkpoint", |writer, core| {
+            truncate_log(writer.connection(), core)
+        })
+        .await
     }
 
     /// Runs work on the writer's connection, on a thread, with the slot held and no transaction open.
@@ -393,7 +420,7 @@ impl Engine {
             closed.checkpointer.wait_until_closed();
             let outcome = match closed.take_writer() {
                 Some(writer) => {
-                    let outcome = truncate_log(&writer, &closed);
+                    let outcome = truncate_log(writer.connection(), &closed);
                     writer.close();
                     outcome
                 }
@@ -487,14 +514,6 @@ fn overwrite_failed_commit(writer: &mut Writer, core: &Core) -> Result<()> {
     writer.commit(core)?;
     core.is_undecided.store(false, Ordering::Relaxed);
     Ok(())
-}
-
-/// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
-fn truncate_log(writer: &Writer, core: &Core) -> Result<Checkpoint> {
-    core.look(writer.connection())?;
-    busy::retrying(core.options.busy_timeout, || {
-        checkpoint::checkpoint(writer.connection(), Mode::Truncate)
-    })
 }
 
 /// Runs blocking work on a thread that ends with it.

@@ -98,7 +98,8 @@ pub enum ErrorKind {
     MoreThanOne,
     /// The statement does not fit the database: a syntax error, a missing table or column, a wrong number of arguments.
     Statement,
-    /// Something that only the library does here (BEGIN, ATTACH, a pragma); the message says what to use instead.
+    /// Something that only the library does here (BEGIN, ATTACH, a pragma), or a backup over a file that is there; the
+    /// message says what to use instead.
     Refused,
     /// A write inside of a write on the same task, which would wait for itself. Use the transaction at hand.
     Nested,

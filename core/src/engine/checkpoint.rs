@@ -16,6 +16,7 @@ use rusqlite::Connection;
 use crate::{
     engine::{
         block_on::block_on,
+        busy,
         core::Core,
         ffi::PlainConnection,
         slot::{End, Label},
@@ -281,4 +282,12 @@ pub(in crate::engine) fn restart(connection: &Connection) -> Result<Checkpoint> 
         .busy_timeout(Duration::ZERO)
         .map_err(from_rusqlite)?;
     restarted
+}
+
+/// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
+pub(in crate::engine) fn truncate_log(connection: &Connection, core: &Core) -> Result<Checkpoint> {
+    core.look(connection)?;
+    busy::retrying(core.options.busy_timeout, || {
+        checkpoint(connection, Mode::Truncate)
+    })
 }

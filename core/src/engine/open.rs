@@ -141,6 +141,17 @@ impl Drop for Opening {
     }
 }
 
+/// Runs what must not happen while the path is being opened in this process. Blocks.
+pub(in crate::engine) fn while_nobody_opens<T>(path: &Path, run: impl FnOnce() -> T) -> T {
+    let _opening = Opening::of(path);
+    run()
+}
+
+/// Whether a file is open in this process, under whatever name.
+pub(in crate::engine) fn is_open(path: &Path) -> bool {
+    find(path).is_ok_and(|core| core.is_some())
+}
+
 /// Opens a file of its own that is removed when it is closed. Blocks.
 pub(in crate::engine) fn open_temporary(options: Options) -> Result<Arc<Core>> {
     options.check()?;

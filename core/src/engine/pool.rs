@@ -132,6 +132,8 @@ pub(in crate::engine) struct Lent<C: Pooled = Reader> {
     number: u64,
     pub(in crate::engine) since: Instant,
     pool: Arc<Pool<C>>,
+    /// Closed when it goes back: it was opened for this one loan.
+    is_guest: bool,
 }
 
 impl<C: Pooled> Pool<C> {
@@ -198,7 +200,25 @@ impl<C: Pooled> Pool<C> {
             number,
             since,
             pool: Arc::clone(self),
+            is_guest: false,
         }
+    }
+
+    /// Lends a connection that was opened for this alone, which is closed when it comes back. So whoever waits until all
+    /// connections are closed waits for it too.
+    pub(in crate::engine) fn lend_guest(
+        self: &Arc<Self>,
+        connection: C,
+        label: Label,
+    ) -> Result<Lent<C>> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        state.size += 1;
+        let mut lent = self.loan(&mut state, connection, label);
+        lent.is_guest = true;
+        Ok(lent)
     }
 
     fn timed_out(&self, waited: Duration) -> Error {
@@ -401,7 +421,7 @@ impl<C: Pooled> Drop for Lent<C> {
         let Some(mut connection) = self.connection.take() else {
             return;
         };
-        let is_clean = connection.clean();
+        let is_clean = connection.clean() && !self.is_guest;
         {
             let mut state = self.pool.lock();
             let number = self.number;
