@@ -66,7 +66,7 @@ impl Who {
             Self::Sqlx | Self::SqlxSeveral => self.by_sqlx(path, rows).await,
             Self::Rusqlite | Self::RusqliteSeveral => {
                 let path = path.to_owned();
-                tokio::task::spawn_blocking(move || self.by_rusqlite(&path, rows)).await?
+                tokio::task::spawn_blocking(move || self.by_rusqlite(&path, &rows)).await?
             }
         }
     }
@@ -135,7 +135,7 @@ impl Who {
         Ok(took)
     }
 
-    fn by_rusqlite<R: Row>(self, path: &Path, rows: Vec<R>) -> Result<Duration> {
+    fn by_rusqlite<R: Row>(self, path: &Path, rows: &[R]) -> Result<Duration> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;

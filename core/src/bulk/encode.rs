@@ -117,7 +117,7 @@ pub(in crate::bulk) fn time(now: &mut Option<Value>) -> Result<Value> {
 }
 
 /// No row has a temporary key, which is that of an entity that a context has not saved yet, nor a value that was not read.
-fn check(table: &'static TableDef, column: usize, value: &Value) -> Result<()> {
+pub(in crate::bulk) fn check(table: &'static TableDef, column: usize, value: &Value) -> Result<()> {
     let refused = |message: &'static str| {
         Err(Error::new(ErrorKind::Value, message)
             .with_table(table.name)

@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData, mem, sync::Arc};
 
 use crate::{
-    bulk::encode::{NewRows, push_columns, time},
+    bulk::encode::{NewRows, check, push_columns, time},
     entity::{Column, Entity, TableDef},
     error::{Error, ErrorKind, Result},
     query::{Many, Upsert},
@@ -359,6 +359,9 @@ impl<E: Entity> BulkOperation for Deleting<E> {
         let key = key.to_values().map_err(|(at, error)| {
             Error::value(table.name, table.columns[table.key[at]].name, &error)
         })?;
+        for (column, value) in table.key.iter().zip(&key) {
+            check(table, *column, value)?;
+        }
         values.extend(key);
         Ok(())
     }

@@ -56,7 +56,8 @@ impl BulkReport {
 }
 
 /// Why a bulk operation ended early, at which row, and what it had done. What is committed stays; nothing of the
-/// transaction in which it failed does.
+/// transaction in which it failed does. Of the kind [`OutcomeUnknown`](ErrorKind::OutcomeUnknown) alone nobody knows: look whether
+/// [the rows](Self::rows) are there before going on.
 ///
 /// It becomes an [`Error`] of the same kind where `?` asks for one, which tells the same.
 ///

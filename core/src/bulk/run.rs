@@ -72,7 +72,9 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     }
 
     /// Keeps the writer from the first row to the last: nobody else of this process writes meanwhile. Chunks are
-    /// transactions of their own all the same.
+    /// transactions of their own all the same. Who waits for the writer for longer than
+    /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error; so does a source that saves
+    /// something itself.
     pub const fn exclusive(mut self) -> Self {
         if matches!(self.hold, Hold::Chunk) {
             self.hold = Hold::Slot;
@@ -220,7 +222,8 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         self.run_try_stream(rows.map(Ok::<_, Infallible>)).await
     }
 
-    /// Runs it with the rows of a stream that may fail. Rows before the failure are written.
+    /// Runs it with the rows of a stream that may fail. Rows before the failure are written, unless it is
+    /// [`atomic`](Self::atomic).
     ///
     /// # Errors
     ///
@@ -233,13 +236,19 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         self,
         rows: impl Stream<Item = Result<O::Item, X>> + Send,
     ) -> Result<BulkReport, BulkError> {
-        let skip_rows = self.skip_rows;
         let mut rows = pin!(rows);
+        let (mut number, mut failed) = (0, None);
+        // Before the writer is kept from others.
+        while number < self.skip_rows && failed.is_none() {
+            match rows.next().await {
+                Some(Ok(_)) => number += 1,
+                // An error among those that are left out is one of the source all the same.
+                Some(Err(error)) => failed = Some((Error::from(error.into()), number..number + 1)),
+                None => break,
+            }
+        }
         let mut run = Run::begin(self).await?;
-        let mut number = 0;
-        // What ends it before the source does.
-        let mut failed = None;
-        loop {
+        while failed.is_none() {
             let item = match run.next(rows.as_mut()).await {
                 Next::Item(Some(item)) => item,
                 Next::Item(None) => break,
@@ -251,8 +260,6 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
                 }
             };
             let taken = match item {
-                // An error among those that are left out is one of the source all the same.
-                Ok(_) if number < skip_rows => Ok(()),
                 Ok(item) => run.push(item),
                 Err(error) => Err(Error::from(error.into())),
             };
@@ -412,7 +419,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
     }
 
     fn is_full(&self) -> bool {
-        self.values.len() >= self.bulk.chunk_rows * self.prepared.width || self.bytes >= CHUNK_BYTES
+        self.values.len() / self.prepared.width >= self.bulk.chunk_rows || self.bytes >= CHUNK_BYTES
     }
 
     /// Hands the chunk over, and looks at what came of others: whether to stop.
@@ -533,7 +540,12 @@ fn refused(refusal: Refusal, rows: Range<u64>) -> (Error, Range<u64>) {
             let row = rows.start + step as u64;
             (error, row..row + 1)
         }
-        Refusal::Whole(error) if error.is_constraint() => (error, rows),
+        // Or nobody knows whether they are committed.
+        Refusal::Whole(error)
+            if error.is_constraint() || error.kind() == ErrorKind::OutcomeUnknown =>
+        {
+            (error, rows)
+        }
         refusal => (refusal.into_error(), 0..0),
     }
 }

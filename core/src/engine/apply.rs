@@ -253,7 +253,7 @@ fn missed(
     Ok(Some(found))
 }
 
-fn is_view(connection: &Connection, table: &str) -> Result<bool> {
+pub(in crate::engine) fn is_view(connection: &Connection, table: &str) -> Result<bool> {
     connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE)",

@@ -187,7 +187,8 @@ impl Exclusive {
                 writer.begin_chunks(&this.core)?;
                 this.is_open = true;
             }
-            let receipt = writer.chunk(&this.core, chunk, this.commit_seq)?;
+            let receipt =
+                writer.chunk(&this.core, chunk, this.is_atomic.then_some(this.commit_seq))?;
             this.commit_seq = receipt.commit_seq;
             if !this.is_atomic {
                 this.end(writer)?;
@@ -228,6 +229,7 @@ impl Exclusive {
         let mut writer = core.writer();
         let answer = catch_unwind(AssertUnwindSafe(|| work(self, &mut writer)));
         let Ok(answer) = answer else {
+            self.is_open = false;
             writer.poison(&core);
             return Err(Refusal::Whole(core.ended(End::Poisoned)));
         };

@@ -4,8 +4,12 @@ use rusqlite::{CachedStatement, Connection};
 
 use crate::{
     engine::{
-        apply::was_inserted, connection::Bound, ffi::has_deferred_violations, hooks::Watch,
-        key::next_keys, sqlite_error::from_rusqlite,
+        apply::{is_view, was_inserted},
+        connection::Bound,
+        ffi::has_deferred_violations,
+        hooks::Watch,
+        key::next_keys,
+        sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
     sql::{Chunk, NewKey, Receipt, Refusal, Unchanged},
@@ -18,6 +22,7 @@ pub(in crate::engine) fn apply_chunk(
     connection: &Connection,
     watch: &Watch,
     chunk: &Chunk,
+    is_alone: bool,
 ) -> Result<Receipt, Refusal> {
     if chunk.key.is_some() {
         watch.forget_unheard_keys();
@@ -30,7 +35,8 @@ pub(in crate::engine) fn apply_chunk(
         chunk,
     };
     let changed = rows.write()?;
-    if !was_broken && has_deferred_violations(connection) {
+    // What comes after it may mend it; else COMMIT fails.
+    if is_alone && !was_broken && has_deferred_violations(connection) {
         return Err(Refusal::Whole(
             Error::new(
                 ErrorKind::ForeignKey,
@@ -58,20 +64,30 @@ impl Rows<'_> {
         let (mut first, mut changed) = (0, 0);
         if let Some(several) = &self.chunk.several
             && all >= several.rows
-            && !self.has_indexes()?
+            && !self.takes_single_rows()?
         {
             let mut statement = self.prepare(&several.text, several.rows)?;
             while all - first >= several.rows {
                 let end = first + several.rows;
+                let before = self.connection.total_changes();
                 changed += match self.run(&mut statement, first, several.rows) {
                     Ok(rows) if rows < several.rows => {
                         self.unchanged(first).map_err(Refusal::Whole)?;
                         rows as u64
                     }
                     Ok(rows) => rows as u64,
+                    Err(error) if self.connection.is_autocommit() => {
+                        return Err(Refusal::Whole(error));
+                    }
                     // SQLite has undone all of the statement. One by one the rows show which it was.
-                    Err(_) if !self.connection.is_autocommit() => self.one_by_one(first, end)?,
-                    Err(error) => return Err(Refusal::Whole(error)),
+                    Err(_) if self.connection.total_changes() == before => {
+                        self.one_by_one(first, end)?
+                    }
+                    // But for ON CONFLICT FAIL and RAISE(FAIL), which leave the rows before the one that failed.
+                    Err(error) => {
+                        let step = first + usize::try_from(self.connection.changes()).unwrap_or(0);
+                        return Err(Refusal::Step { step, error });
+                    }
                 };
                 first = end;
             }
@@ -80,12 +96,15 @@ impl Rows<'_> {
         Ok(changed)
     }
 
-    /// Whether the table has indexes. A statement for several rows may fail at one of them, so SQLite keeps a copy of each
-    /// page that it changes; with an index on 200,000 random texts it was slower by a quarter for that, without one almost twice
-    /// as fast.
-    fn has_indexes(&self) -> Result<bool> {
+    /// Whether the rows go one by one. A statement for several may fail at one of them, so SQLite keeps a copy of each page
+    /// that it changes; with an index on 200,000 random texts it was slower by a quarter for that, without one almost twice
+    /// as fast. And where rows refer to rows of the same table, references would be looked at only after several.
+    fn takes_single_rows(&self) -> Result<bool> {
         self.connection
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM pragma_index_list(?1))")
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM pragma_index_list(?1)) OR EXISTS (
+                     SELECT 1 FROM pragma_foreign_key_list(?1) WHERE \"table\" = ?1 COLLATE NOCASE)",
+            )
             .and_then(|mut asked| asked.query_row([self.chunk.table], |row| row.get(0)))
             .map_err(|error| from_rusqlite(error).with_table(self.chunk.table))
     }
@@ -167,6 +186,10 @@ impl Rows<'_> {
                 key,
                 columns,
             } => {
+                // Of what the triggers of a view do SQLite does not tell.
+                if is_view(self.connection, chunk.table)? {
+                    return Ok(());
+                }
                 let first = row * chunk.width + key;
                 let key = chunk.values[first..first + columns].to_vec();
                 Err(Error::missing(entity, chunk.table, key))

@@ -321,16 +321,22 @@ impl Writer {
         })
     }
 
-    /// Applies a chunk in the open transaction, whose commit number is this if it has one already.
+    /// Applies a chunk in the open transaction; with others, of which the commit number is this if it has one already.
+    #[allow(
+        clippy::option_option,
+        reason = "alone, or among others with or without a number"
+    )]
     pub(in crate::engine) fn chunk(
         &mut self,
         core: &Core,
         chunk: &Chunk,
-        commit_seq: Option<i64>,
+        among: Option<Option<i64>>,
     ) -> Answer {
         self.noting(core, [&chunk.text], |writer| {
-            let mut receipt = apply_chunk(&writer.connection, &writer.watch, chunk)?;
-            receipt.commit_seq = stamp::stamp_on(&writer.connection, &writer.watch, commit_seq)?;
+            let mut receipt =
+                apply_chunk(&writer.connection, &writer.watch, chunk, among.is_none())?;
+            let number = among.flatten();
+            receipt.commit_seq = stamp::stamp_on(&writer.connection, &writer.watch, number)?;
             Ok(receipt)
         })
     }
