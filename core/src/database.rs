@@ -1,6 +1,7 @@
 //! One SQLite file: opening, transactions, shutdown.
 
 mod builder;
+mod health;
 
 pub use self::builder::DatabaseBuilder;
 
@@ -317,7 +318,8 @@ impl Database {
         &self,
         body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
     ) -> impl Future<Output = Result<T>> {
-        self.engine.read_snapshot(Location::caller(), body)
+        self.engine
+            .read_snapshot("db.read", Location::caller(), body)
     }
 
     /// Runs `body` in an exclusive write transaction: committed when it returns `Ok`, rolled back otherwise.

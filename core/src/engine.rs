@@ -34,20 +34,24 @@ mod fate;
 mod ffi;
 mod functions;
 mod gate;
+mod health;
 mod history;
 mod hooks;
 mod isolation;
 mod key;
 mod location;
 mod lost_log;
+mod monitor;
 mod nested;
 mod network;
 mod open;
 mod options;
 mod pace;
+mod passes;
 mod pool;
 mod read_snapshot;
 mod reader;
+mod reader_gate;
 mod reads;
 mod recording;
 mod replay;
@@ -67,6 +71,7 @@ mod timer;
 mod transaction;
 mod unit;
 mod wake;
+mod wal_policy;
 mod whereabouts;
 mod writer;
 
@@ -86,6 +91,7 @@ pub use self::{
     read_snapshot::ReadSnapshot,
     session::{ConcurrentOptions, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
+    wal_policy::{OldReaders, WalPolicy},
 };
 
 use std::{
@@ -220,10 +226,11 @@ impl Engine {
     /// Runs `body` on one snapshot.
     pub(crate) async fn read_snapshot<T>(
         &self,
+        what: &'static str,
         at: &'static Location<'static>,
         body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
     ) -> Result<T> {
-        let label = Label::at("db.read", at);
+        let label = Label::at(what, at);
         let mut snapshot = ReadSnapshot::begin(Arc::clone(&self.core), label).await?;
         body(&mut snapshot).await
     }
@@ -367,6 +374,8 @@ impl Engine {
     /// Waits for all that is queued, closes the connections, and truncates the log.
     pub(crate) async fn close(&self) -> Result<Checkpoint> {
         let core = Arc::clone(&self.core);
+        // It may hold the writer, for a reader that does not end.
+        core.checkpointer.hurry();
         let lease = match turn(&core, Label::new("close")).await {
             Ok(lease) => Some(lease),
             // The checkpointer's thread is done with it, or will be in a moment.

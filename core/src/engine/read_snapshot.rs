@@ -60,7 +60,7 @@ pub struct ReadSnapshot {
 impl ReadSnapshot {
     /// Waits for a connection, and takes the snapshot.
     pub(in crate::engine) async fn begin(core: Arc<Core>, label: Label) -> Result<Self> {
-        let lent = core.lend(label).await?;
+        let lent = core.lend_for_long(label).await?;
         let mut snapshot = Self {
             lent: Some(lent),
             returning: None,

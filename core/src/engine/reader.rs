@@ -281,7 +281,7 @@ pub(in crate::engine) fn collect<T>(
 /// The items of a read as they arrive.
 pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<T>) -> Rows<'_, T> {
     streaming::items(async move {
-        let lent = core.lend(Label::new("a stream")).await?;
+        let lent = core.lend_for_long(Label::new("a stream")).await?;
         let (receive, _, stop) = lend_for_stream(core, lent, read)?;
         Ok((receive, stop))
     })
