@@ -36,6 +36,7 @@ mod functions;
 mod gate;
 mod health;
 mod history;
+mod hold;
 mod hooks;
 mod isolation;
 mod key;

@@ -1,8 +1,12 @@
 //! What the library counts about itself, and what it can say of the file.
 
+mod health;
 mod wal;
 
-pub use self::wal::{WalOutcome, WalStatus};
+pub use self::{
+    health::Health,
+    wal::{WalOutcome, WalStatus},
+};
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anabranch::{
-    engine::WalPolicy,
+    engine::{OldReaders, WalPolicy},
     observe::{WalOutcome, WalStatus},
     prelude::*,
 };
@@ -95,15 +95,16 @@ async fn a_leaked_reader_pins_the_log_and_is_named() {
     for mode in Mode::ALL {
         let db = opened(mode, WalPolicy::new()).await;
         save(&db).await;
-        let leaked = Leaked::new(&db, "report").await;
         let began = Instant::now();
+        let leaked = Leaked::new(&db, "report").await;
         let pinned = save_until(&db, "passes are stopped", |status| {
             status.incomplete_passes > 1 && status.frames > 4 * PAGES
         })
         .await;
         assert_eq!(pinned.outcome, WalOutcome::PartlyMoved);
         assert!(pinned.is_blocked() && pinned.unmoved() > PAGES);
-        assert!(pinned.bytes >= u64::from(pinned.frames) * FRAME);
+        assert_eq!(pinned.used, u64::from(pinned.frames) * FRAME);
+        assert!(pinned.bytes >= pinned.used);
         let reader = pinned.oldest_reader.unwrap();
         assert!(reader.label.starts_with("report at "), "{}", reader.label);
         assert!(reader.label.contains("wal_health.rs"), "{}", reader.label);
@@ -350,8 +351,127 @@ async fn the_file_of_the_log_is_cut_when_nobody_writes() {
         save(&db).await;
     }
     assert!(status(&db).await.bytes > 50 * FRAME);
-    until("the log is cut", async || status(&db).await.bytes == 0).await;
-    assert_eq!(db.statistics().truncations, 1);
+    until("the log is cut", async || db.statistics().truncations == 1).await;
+    assert_eq!(status(&db).await.bytes, 0);
     save(&db).await;
     assert!(status(&db).await.frames > 0);
+}
+
+fn interrupting(age: Duration) -> WalPolicy {
+    WalPolicy::new()
+        .reader_age(age)
+        .old_readers(OldReaders::Interrupt)
+}
+
+async fn log_is_free(db: &Database) {
+    until("nobody holds the log", async || {
+        save(db).await;
+        status(db).await.oldest_reader.is_none()
+    })
+    .await;
+    assert!(db.checkpoint().await.unwrap().is_complete());
+    assert_eq!(status(db).await.frames, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_that_is_too_old_is_ended_while_it_lies_idle() {
+    for mode in Mode::ALL {
+        let db = opened(mode, interrupting(Duration::from_millis(300))).await;
+        save(&db).await;
+        let told = db
+            .read(async |snapshot| {
+                assert_eq!(Note::query().count(&mut *snapshot).await?, 1);
+                until("it is ended", async || {
+                    db.statistics().interrupted_readers == 1
+                })
+                .await;
+                log_is_free(&db).await;
+                let told = Note::query().count(&mut *snapshot).await.unwrap_err();
+                assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+                Note::query().all(&mut *snapshot).await.map(drop)
+            })
+            .await
+            .unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+        assert!(told.to_string().contains("wal_policy.reader_age"), "{told}");
+        assert_eq!(db.statistics().old_readers, 1);
+        // The connection serves the next one.
+        let count = db.read(async |s| Note::query().count(&mut *s).await).await;
+        assert!(count.unwrap() > 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_too_old_is_ended_though_nobody_takes_its_rows() {
+    let db = opened(Mode::ALL[0], interrupting(Duration::from_millis(300))).await;
+    for _ in 0..1000 {
+        save(&db).await;
+    }
+    let mut rows = Note::query().stream(&db);
+    rows.next().await.unwrap().unwrap();
+    until("it is ended", async || {
+        db.statistics().interrupted_readers == 1
+    })
+    .await;
+    log_is_free(&db).await;
+    let rest: Vec<_> = rows.collect().await;
+    let told = rest.last().unwrap().as_ref().unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+
+    let told = db
+        .read(async |snapshot| {
+            let mut rows = Note::query().stream(&mut *snapshot);
+            rows.next().await.unwrap()?;
+            until("it is ended", async || {
+                db.statistics().interrupted_readers == 2
+            })
+            .await;
+            assert!(rows.any(async |row| row.is_err()).await);
+            assert!(db.checkpoint().await?.is_complete());
+            Note::query().count(&mut *snapshot).await
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_runs_for_too_long_is_stopped() {
+    for mode in Mode::ALL {
+        let db = opened(mode, interrupting(Duration::from_millis(300))).await;
+        let endless = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+        let read = anabranch_tests::ask(endless);
+        let told = anabranch::sql::Executor::read(&db, read).await.unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ReaderTooOld, "{told:?}");
+        let told = db
+            .read(async |snapshot| {
+                anabranch::sql::Executor::read(snapshot, anabranch_tests::ask(endless)).await
+            })
+            .await
+            .unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ReaderTooOld, "{told:?}");
+        log_is_free(&db).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_not_well_says_why() {
+    let policy = WalPolicy::new()
+        .warn_at(Bytes(100 * FRAME))
+        .reader_age(Duration::from_millis(1));
+    let db = opened(Mode::ALL[0], policy).await;
+    let health = db.health().await;
+    assert!(health.is_healthy() && health.is_in_place, "{health:?}");
+    let leaked = Leaked::new(&db, "report").await;
+    save_until(&db, "the log is large", |status| status.frames > 100).await;
+    let health = db.health().await;
+    let problems = health.problems.join("\n");
+    assert!(!health.is_healthy());
+    assert!(problems.contains("the log has "), "{problems}");
+    assert!(problems.contains("held by report at "), "{problems}");
+    assert!(problems.contains("a reader is open for "), "{problems}");
+    leaked.end().await;
+    std::fs::remove_file(db.path()).unwrap();
+    let health = db.health().await;
+    assert!(!health.is_in_place && health.wal.is_none(), "{health:?}");
 }

@@ -2,7 +2,12 @@
 
 use std::{future::Future, panic::Location};
 
-use crate::{database::Database, engine::ReadSnapshot, error::Result, observe::WalStatus};
+use crate::{
+    database::Database,
+    engine::ReadSnapshot,
+    error::Result,
+    observe::{Health, WalStatus},
+};
 
 impl Database {
     /// The state of the write-ahead log, and who is in its way. Nothing is moved or changed for it.
@@ -35,6 +40,30 @@ impl Database {
     /// Dropped meanwhile, nothing has happened.
     pub async fn wal_status(&self) -> Result<WalStatus> {
         self.engine.wal_status().await
+    }
+
+    /// Whether the database is well, for a health endpoint: who holds the writer, how many wait, the log and who is in its way,
+    /// the file in its place, the last checkpoint. It writes nothing and does not wait for the writer.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// let tx = db.begin().await?;
+    /// let health = db.health().await;
+    /// assert!(health.is_healthy() && health.writer.is_some());
+    /// # tx.rollback().await?;
+    /// db.close().await?;
+    /// assert!(!db.health().await.is_healthy());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, nothing has happened.
+    pub async fn health(&self) -> Health {
+        self.engine.health().await
     }
 
     /// The same as [`Database::read`], with a label by which [`wal_status`](Database::wal_status) and events name the snapshot while it

@@ -283,7 +283,10 @@ fn work(
     };
     if is_rung {
         core.counters.checkpoints.add(1);
-        return pass(core, connection, monitor);
+        pass(core, connection, monitor)?;
+        if !monitor.is_due() {
+            return Ok(());
+        }
     }
     match monitor.tick(core, connection) {
         // Another process recovers the log, or moves it.

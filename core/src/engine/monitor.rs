@@ -12,19 +12,17 @@ use crate::{
         block_on::block_on,
         checkpoint::{Mode, READERS, restart, run, within},
         core::Core,
-        health::{log_bytes, look, oldest_reader},
+        health::{frame_size, log_bytes, look, oldest_reader},
         passes::Pass,
         slot::Label,
-        sqlite_error::from_rusqlite,
         transaction::turn,
+        whereabouts::LOOK_EVERY,
     },
     error::{ErrorKind, Result},
 };
 
 /// How long writers are held back once the log has reached its limit; for each eighth of the limit more, twice as long.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The header of a frame.
-const FRAME_HEADER: u64 = 24;
 
 /// What it remembers between two looks.
 #[derive(Debug)]
@@ -36,19 +34,24 @@ pub(in crate::engine) struct Monitor {
     has_held_back: bool,
     /// The frames of the last look, and since when there are so many.
     still: (u32, Instant),
+    /// When it looked last.
+    looked: Instant,
 }
 
 impl Monitor {
     pub(in crate::engine) fn new(connection: &Connection) -> Result<Self> {
-        let page: u32 = connection
-            .pragma_query_value(None, "page_size", |row| row.get(0))
-            .map_err(from_rusqlite)?;
         Ok(Self {
-            frame: u64::from(page) + FRAME_HEADER,
+            frame: frame_size(connection)?,
             has_warned: false,
             has_held_back: false,
             still: (0, Instant::now()),
+            looked: Instant::now(),
         })
+    }
+
+    /// Whether it is time to look, also where one pass follows the other.
+    pub(in crate::engine) fn is_due(&self) -> bool {
+        self.looked.elapsed() >= LOOK_EVERY
     }
 
     /// Looks at the log and its readers.
@@ -59,11 +62,12 @@ impl Monitor {
     ) -> Result<()> {
         let log = look(connection)?;
         let now = Instant::now();
+        self.looked = now;
         if log.frames != self.still.0 {
             self.still = (log.frames, now);
         }
         self.warn(core, log);
-        core.pool.find_old(&core.options.wal_policy, &core.counters);
+        core.pool.end_old(&core.options.wal_policy, &core.counters);
         // What stopped the last pass may be gone, though nobody writes.
         if log.moved < log.frames && core.passes.read().is_blocked() {
             core.note_pass(run(connection, Mode::Passive).as_ref().copied());
@@ -147,6 +151,8 @@ impl Monitor {
             && core.checkpointer.goes_on_for(READERS / 2)
             && Arc::strong_count(core) > 1
         {
+            core.look(connection)?;
+            core.pool.end_old(&core.options.wal_policy, &core.counters);
             tried = restart(connection);
         }
         tried

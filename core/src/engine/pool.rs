@@ -28,7 +28,7 @@ use crate::{
         slot::Label,
         timer,
         wake::wake,
-        wal_policy::WalPolicy,
+        wal_policy::{OldReaders, WalPolicy},
     },
     error::{Error, ErrorKind, Result},
     observe::Counters,
@@ -129,6 +129,13 @@ struct Loan {
     since: Instant,
     /// It was told of as too old.
     is_old: bool,
+    hold: Option<Weak<dyn Endable>>,
+}
+
+/// What holds a connection, and can be made to give it back.
+pub(in crate::engine) trait Endable: Send + Sync + std::fmt::Debug {
+    /// Ends it; to be called again while it lasts, since a statement may have begun meanwhile.
+    fn end(&self);
 }
 
 /// A connection on loan; it goes back when dropped.
@@ -200,6 +207,7 @@ impl<C: Pooled> Pool<C> {
             label,
             since,
             is_old: false,
+            hold: None,
         });
         Lent {
             connection: Some(connection),
@@ -250,19 +258,36 @@ impl<C: Pooled> Pool<C> {
         state.is_awaited = false;
     }
 
-    /// Tells, once, of each connection that is on loan for longer than a reader may be open.
-    pub(in crate::engine) fn find_old(&self, policy: &WalPolicy, counters: &Counters) {
-        let mut state = self.lock();
-        let old = |loan: &&mut Loan| !loan.is_old && loan.since.elapsed() > policy.reader_age;
-        for loan in state.lent.iter_mut().filter(old) {
-            loan.is_old = true;
-            counters.old_readers.add(1);
-            tracing::warn!(
-                reader = %loan.label,
-                age = ?loan.since.elapsed(),
-                "a reader is open for too long: the log cannot start anew"
-            );
+    /// Tells, once, of each connection that is on loan for longer than a reader may be open, and ends it if asked to.
+    pub(in crate::engine) fn end_old(&self, policy: &WalPolicy, counters: &Counters) {
+        for hold in self.old(policy, counters) {
+            hold.end();
         }
+    }
+
+    /// Those that are to be ended: they come back, which is not to meet the lock.
+    fn old(&self, policy: &WalPolicy, counters: &Counters) -> Vec<Arc<dyn Endable>> {
+        let mut ending = Vec::new();
+        let mut state = self.lock();
+        let old = |loan: &&mut Loan| loan.since.elapsed() > policy.reader_age;
+        for loan in state.lent.iter_mut().filter(old) {
+            let hold = match policy.old_readers {
+                OldReaders::Warn => None,
+                OldReaders::Interrupt => loan.hold.as_ref().and_then(Weak::upgrade),
+            };
+            if !std::mem::replace(&mut loan.is_old, true) {
+                counters.old_readers.add(1);
+                counters.interrupted_readers.add(hold.is_some().into());
+                tracing::warn!(
+                    reader = %loan.label,
+                    age = ?loan.since.elapsed(),
+                    is_ended = hold.is_some(),
+                    "a reader is open for too long: the log cannot start anew"
+                );
+            }
+            ending.extend(hold);
+        }
+        ending
     }
 
     /// A connection comes back.
@@ -421,6 +446,17 @@ impl<C: Pooled> Drop for Place<'_, C> {
         state.called.remove(&number);
         self.pool.call(state);
         drop(waker);
+    }
+}
+
+impl<C: Pooled> Lent<C> {
+    /// Says how its user can be made to give it back.
+    pub(in crate::engine) fn can_be_ended(&self, hold: Weak<dyn Endable>) {
+        let mut state = self.pool.lock();
+        let mut loans = state.lent.iter_mut();
+        if let Some(loan) = loans.find(|loan| loan.number == self.number) {
+            loan.hold = Some(hold);
+        }
     }
 }
 

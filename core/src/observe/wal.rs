@@ -25,6 +25,8 @@ pub struct WalStatus {
     pub frames: u32,
     /// How many of them are in the database file.
     pub moved: u32,
+    /// How many bytes of the log's file they take.
+    pub used: u64,
     /// The size of the log's file, which does not shrink when the log starts anew.
     pub bytes: u64,
     /// How the last pass of the checkpointer ended.
