@@ -38,3 +38,6 @@ pub struct Transactions;
 
 #[doc = include_str!("../../docs/guide/src/writing.md")]
 pub struct Writing;
+
+#[doc = include_str!("../../docs/guide/src/wal-health.md")]
+pub struct WalHealth;

@@ -69,7 +69,8 @@ impl Monitor {
         self.warn(core, log);
         core.pool.end_old(&core.options.wal_policy, &core.counters);
         // What stopped the last pass may be gone, though nobody writes.
-        if log.moved < log.frames && core.passes.read().is_blocked() {
+        let passed = core.passes.read();
+        if passed.error.is_some() || (log.moved < log.frames && passed.is_blocked()) {
             core.note_pass(run(connection, Mode::Passive).as_ref().copied());
         }
         self.truncate_if_idle(core, connection, now)
