@@ -2,6 +2,7 @@
 
 mod backup;
 mod builder;
+mod health;
 
 pub use self::{backup::Backup, builder::DatabaseBuilder};
 
@@ -318,7 +319,8 @@ impl Database {
         &self,
         body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
     ) -> impl Future<Output = Result<T>> {
-        self.engine.read_snapshot(Location::caller(), body)
+        self.engine
+            .read_snapshot("db.read", Location::caller(), body)
     }
 
     /// Runs `body` in an exclusive write transaction: committed when it returns `Ok`, rolled back otherwise.

@@ -35,7 +35,9 @@ mod fate;
 mod ffi;
 mod functions;
 mod gate;
+mod health;
 mod history;
+mod hold;
 mod hooks;
 mod integrity;
 mod isolation;
@@ -43,14 +45,17 @@ mod key;
 mod location;
 mod long_read;
 mod lost_log;
+mod monitor;
 mod nested;
 mod network;
 mod open;
 mod options;
 mod pace;
+mod passes;
 mod pool;
 mod read_snapshot;
 mod reader;
+mod reader_gate;
 mod reads;
 mod recording;
 mod replay;
@@ -72,6 +77,7 @@ mod transaction;
 mod unit;
 mod vacuum;
 mod wake;
+mod wal_policy;
 mod whereabouts;
 mod writer;
 
@@ -96,6 +102,7 @@ pub use self::{
     session::{ConcurrentOptions, Session, SessionGuard},
     transaction::{Transaction, TransactionGuard},
     vacuum::VacuumReport,
+    wal_policy::{OldReaders, WalPolicy},
 };
 
 use std::{
@@ -230,10 +237,11 @@ impl Engine {
     /// Runs `body` on one snapshot.
     pub(crate) async fn read_snapshot<T>(
         &self,
+        what: &'static str,
         at: &'static Location<'static>,
         body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
     ) -> Result<T> {
-        let label = Label::at("db.read", at);
+        let label = Label::at(what, at);
         let mut snapshot = ReadSnapshot::begin(Arc::clone(&self.core), label).await?;
         body(&mut snapshot).await
     }
@@ -394,6 +402,8 @@ impl Engine {
     /// Waits for all that is queued, closes the connections, and truncates the log.
     pub(crate) async fn close(&self) -> Result<Checkpoint> {
         let core = Arc::clone(&self.core);
+        // It may hold the writer, for a reader that does not end.
+        core.checkpointer.hurry();
         let lease = match turn(&core, Label::new("close")).await {
             Ok(lease) => Some(lease),
             // The checkpointer's thread is done with it, or will be in a moment.

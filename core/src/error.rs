@@ -47,6 +47,9 @@ pub enum ErrorKind {
     /// A read connection, or a place for a session, did not become free within `queue_timeout`; the message tells the
     /// state of the pool.
     PoolTimeout,
+    /// A snapshot, a stream or a query was open for longer than a reader may be (`wal_policy`), and was ended. Read less at
+    /// a time, or raise the limit.
+    ReaderTooOld,
     /// A session outgrew a limit: its age, its statements, or the memory that it needs; the message names the option. It
     /// can only be rolled back. Do the work in smaller pieces, in `db.write`, or raise the limit.
     SessionLimit,
@@ -134,6 +137,7 @@ impl ErrorKind {
         Self::Locked,
         Self::QueueTimeout,
         Self::PoolTimeout,
+        Self::ReaderTooOld,
         Self::SessionLimit,
         Self::CommitTimeout,
         Self::Full,

@@ -41,3 +41,6 @@ pub struct Writing;
 
 #[doc = include_str!("../../docs/guide/src/operations.md")]
 pub struct Operations;
+
+#[doc = include_str!("../../docs/guide/src/wal-health.md")]
+pub struct WalHealth;

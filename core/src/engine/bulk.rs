@@ -18,9 +18,10 @@ use tokio::sync::mpsc;
 use crate::{
     engine::{
         block_on::block_on,
-        checkpoint::{Checkpoint, restart},
+        checkpoint::restart,
         core::Core,
         nested,
+        passes::Pass,
         slot::{End, Label, Lease},
         submission::{Outcome, Submission},
         transaction::turn,
@@ -216,7 +217,7 @@ impl Exclusive {
         if frames >= self.restart_at {
             core.counters.checkpoints_in_slot.add(1);
             // A reader may be in the way: not again before the log has grown by as much.
-            let moved = restart(writer.connection()).is_ok_and(Checkpoint::is_complete);
+            let moved = restart(writer.connection()).is_ok_and(Pass::is_complete);
             let threshold = core.options.wal_autocheckpoint;
             self.restart_at = if moved { threshold } else { frames + threshold };
         }

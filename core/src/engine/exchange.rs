@@ -138,7 +138,9 @@ impl<H: Holds> Exchange<H> {
         let held = self.held.take().ok_or_else(gone)?;
         let authorizer = Arc::clone(&self.authorizer);
         let (pages, returned) = streaming::start(&self.core, held, move |held, pages| {
-            streaming::produce(view(held)?, &authorizer, &read, pages)
+            streaming::produce(view(held)?, &authorizer, &read, |page| {
+                pages.blocking_send(Ok(page)).is_ok()
+            })
         })?;
         self.returning = Some(returned);
         Ok(pages)

@@ -27,7 +27,9 @@ use crate::{
         lost_log,
         options::{Execution, Options, Synchronous},
         pace::Pace,
+        passes::Passes,
         pool::{Pool, Reader},
+        reader_gate::ReaderGate,
         rerun::Heats,
         sessions::Sessions,
         slot::Slot,
@@ -337,6 +339,8 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         pace: Pace::new(),
         threads: Threads::default(),
         checkpointer,
+        passes: Passes::new(),
+        reader_gate: ReaderGate::new(),
         capacity: options
             .write_queue_capacity
             .map(|capacity| Arc::new(Semaphore::new(capacity))),

@@ -13,6 +13,7 @@ use crate::{
     engine::{
         core::Core,
         gate::SLOW,
+        hold::{Hold, too_old},
         hooks::{Authorizer, Run},
         pool::{Lent, Reader},
         reads::InTransaction,
@@ -201,6 +202,7 @@ async fn on_thread<R: Send + 'static>(
     work: impl FnOnce(&Reader, &Run) -> Result<R> + Send + 'static,
 ) -> Result<R> {
     core.counters.reads_threaded.add(1);
+    let hold = Hold::of(&lent);
     let run = lent.progress.begin(None);
     let _stop = StopOnDrop(run.clone());
     let (answer, answered) = oneshot::channel();
@@ -211,7 +213,7 @@ async fn on_thread<R: Send + 'static>(
         drop(lent);
         drop(answer.send(outcome));
     })?;
-    answered.await.unwrap_or_else(|_| Err(lost()))
+    hold.told(answered.await.unwrap_or_else(|_| Err(lost())))
 }
 
 /// The same with a connection that its user keeps: it comes back with the answer, unless the work panicked.
@@ -281,8 +283,9 @@ pub(in crate::engine) fn collect<T>(
 /// The items of a read as they arrive.
 pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<T>) -> Rows<'_, T> {
     streaming::items(async move {
-        let lent = core.lend(Label::new("a stream")).await?;
-        let (receive, _, stop) = lend_for_stream(core, lent, read)?;
+        let lent = core.lend_for_long(Label::new("a stream")).await?;
+        let hold = Hold::of(&lent);
+        let (receive, _, stop) = lend_for_stream(core, lent, hold, read)?;
         Ok((receive, stop))
     })
 }
@@ -291,15 +294,24 @@ pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<
 pub(in crate::engine) fn lend_for_stream<T: Send + 'static>(
     core: &Core,
     lent: Lent,
+    hold: Arc<Hold>,
     read: Read<T>,
 ) -> Result<Streamed<T>> {
     core.counters.reads_threaded.add(1);
     let stop = StopOnDrop(lent.progress.begin(None));
     let timeout = core.options.busy_timeout;
     let produce = move |lent: &mut Lent, send: &Pages<T>| {
-        waiting(lent, timeout, |reader| {
-            streaming::produce(&reader.connection, &reader.authorizer, &read, send)
-        })
+        let produced = waiting(lent, timeout, |reader| {
+            streaming::produce(&reader.connection, &reader.authorizer, &read, |page| {
+                hold.waits_for(async { send.send(Ok(page)).await.is_ok() })
+            })
+        });
+        if hold.is_ended() {
+            // Of a snapshot, whose next statement would be on another state.
+            lent.end();
+            return Err(too_old());
+        }
+        produced
     };
     let (receive, returned) = streaming::start(core, lent, produce)?;
     Ok((receive, returned, stop))

@@ -78,7 +78,7 @@ pub(in crate::engine) fn produce<T: Send>(
     connection: &Connection,
     authorizer: &Authorizer,
     read: &Read<T>,
-    send: &Pages<T>,
+    mut send: impl FnMut(Vec<T>) -> bool,
 ) -> Result<()> {
     let mut page = Vec::with_capacity(FIRST_PAGE);
     let mut size = FIRST_PAGE;
@@ -89,10 +89,10 @@ pub(in crate::engine) fn produce<T: Send>(
         }
         size = PAGE;
         let full = std::mem::replace(&mut page, Vec::with_capacity(PAGE));
-        send.blocking_send(Ok(full)).is_ok()
+        send(full)
     })?;
     if !page.is_empty() {
-        drop(send.blocking_send(Ok(page)));
+        send(page);
     }
     Ok(())
 }
