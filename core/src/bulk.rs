@@ -39,7 +39,11 @@
 //! Rows are written in their order. What fails is told with the row, and with what is committed ([`BulkError`]);
 //! [`skip_rows`](Bulk::skip_rows) goes on from there.
 
+#[cfg(feature = "axum")]
+mod answer;
 mod bad_line;
+#[cfg(feature = "axum")]
+mod body;
 #[cfg(feature = "csv")]
 mod csv;
 mod cutter;
@@ -55,6 +59,8 @@ mod source;
 
 #[cfg(feature = "csv")]
 pub use self::csv::Csv;
+#[cfg(feature = "axum")]
+pub use self::{answer::ImportAnswer, body::ImportBody};
 pub use self::{
     bad_line::BadLine,
     import::{Format, Import},

@@ -61,6 +61,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
+//! | `axum` | imports of the bodies of requests: `bulk::ImportBody`, and the answer |
 //! | `bigdecimal` | `BigDecimal`, on a field with `#[entity(scale = 2)]` |
 //! | `csv` | imports of CSV files: `bulk::Csv` |
 //! | `jiff` | `Timestamp`, `SignedDuration`, `civil::Date`, `civil::Time`, `civil::DateTime` |

@@ -203,6 +203,7 @@ async fn the_first_bad_line_ends_an_import_unless_they_are_left_out() {
     );
     assert_eq!(failed.error().column(), Some("price"));
     assert_eq!((failed.report().rows, failed.report().written), (1, 1));
+    assert!(!failed.report().is_complete);
     assert!(
         failed.to_string().starts_with("line 3 (row 1): price: "),
         "{failed}"

@@ -38,3 +38,6 @@ pub struct Transactions;
 
 #[doc = include_str!("../../docs/guide/src/writing.md")]
 pub struct Writing;
+
+#[doc = include_str!("../../docs/guide/src/import.md")]
+pub struct Imports;

@@ -390,10 +390,11 @@ impl<'p, O: BulkOperation> Run<'p, O> {
         if self.hand_over().await?.is_break() {
             return self.stop().await;
         }
-        let report = self.finish().await?;
+        let mut report = self.finish().await?;
         match failed {
             None => Ok(report),
             Some((error, place)) => {
+                report.is_complete = false;
                 let (rows, lines) = among(&[place]);
                 Err(BulkError::new(error, rows, lines, report))
             }
