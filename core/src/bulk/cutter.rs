@@ -67,7 +67,7 @@ impl Cutter {
         }
         let (taken, is_whole) = self.records.take(bytes, self.is_too_long);
         self.next_line += lines(&bytes[..taken]);
-        self.keep(&bytes[..taken], rejects)?;
+        self.keep(&bytes[..taken], is_whole, rejects)?;
         if is_whole {
             self.end();
         }
@@ -149,7 +149,7 @@ impl Cutter {
         self.records.begin();
     }
 
-    fn keep(&mut self, bytes: &[u8], rejects: Option<&mut Rejects>) -> Result<()> {
+    fn keep(&mut self, bytes: &[u8], is_last: bool, rejects: Option<&mut Rejects>) -> Result<()> {
         if !self.is_too_long && bytes.len() <= self.longest.saturating_sub(self.raw.len()) {
             self.raw.extend_from_slice(bytes);
             return Ok(());
@@ -159,7 +159,11 @@ impl Cutter {
         let Some(rejects) = rejects else {
             return Ok(());
         };
-        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let bytes = if is_last {
+            bytes.strip_suffix(b"\n").unwrap_or(bytes)
+        } else {
+            bytes
+        };
         rejects.write(&self.header, &before)?;
         rejects.write(&self.header, bytes)
     }
