@@ -158,6 +158,13 @@ async fn clients_are_told_which_line_is_wrong_and_what_is_written() {
         (409, &json!(3), &json!(0))
     );
 
+    // What is wrong is told, and no SQL.
+    let error = answer["error"].as_str().unwrap();
+    assert!(
+        error.contains("name") && !error.contains("INSERT"),
+        "{error}"
+    );
+
     let body = "id,name\n0,cake\nx,jam\n0,pie\n";
     let (status, answer) = told(send(&db, "/left-out", "text/csv", body).await).await;
     assert_eq!(

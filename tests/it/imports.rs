@@ -431,6 +431,16 @@ async fn a_line_without_an_end_is_bad_and_not_held_in_memory() {
     let report = run(&db, ndjson(&file).longest_line(100_000).skip_bad_lines()).await;
     assert_eq!(report.unwrap().written, 1);
     assert_eq!(names(&db).await, ["tea", "jam", "pie"]);
+    // Ends of lines inside of it stay, wherever the pieces are cut.
+    fs::remove_file(&path).unwrap();
+    let lines = format!("\"{}\"", "x\n".repeat(1_000));
+    let file = format!("name,price\n{lines},1\n");
+    let pieces = file.as_bytes().chunks(7).map(Ok::<_, io::Error>);
+    let import = Import::new(stream::iter(pieces), Csv::new()).longest_line(100);
+    let bulk = db.bulk_insert::<Item>();
+    let report = bulk.run_import_stream::<Line>(import.reject_to(&path).unwrap());
+    assert_eq!(report.await.unwrap().bad_lines, 1);
+    assert_eq!(fs::read_to_string(&path).unwrap(), file);
     // A file without any end of a line, which has no end itself.
     let endless = Import::new(io::repeat(b'x'), Format::Ndjson).longest_line(1_000_000);
     let failed = run(&db, endless).await.unwrap_err();

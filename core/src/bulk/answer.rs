@@ -112,7 +112,7 @@ impl ImportAnswer {
         match self.status {
             StatusCode::SERVICE_UNAVAILABLE => "the database is busy: try again later".to_owned(),
             StatusCode::INTERNAL_SERVER_ERROR => "the import failed".to_owned(),
-            _ => failed.error().to_string(),
+            _ => without_statement(failed.error()),
         }
     }
 }
@@ -129,6 +129,14 @@ impl IntoResponse for ImportAnswer {
         }
         response
     }
+}
+
+/// Its text, but for the SQL, which is nothing to the client.
+fn without_statement(error: &Error) -> String {
+    let text = error.to_string();
+    let statement = error.statement().map(|sql| format!(" in: {sql}"));
+    let kept = statement.and_then(|statement| text.strip_suffix(&statement));
+    kept.unwrap_or(&text).to_owned()
 }
 
 fn rejected(bad: &BadLine) -> Value {
