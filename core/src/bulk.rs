@@ -34,15 +34,36 @@
 //! keeps the writer. Contexts know nothing of it: pending changes stay pending, tracked entities stay as they were read,
 //! and interceptors are not asked.
 //!
+//! Rows also come from files and streams of CSV and NDJSON: an [`Import`] reads them, and says what becomes of bad lines.
+//!
 //! Rows are written in their order. What fails is told with the row, and with what is committed ([`BulkError`]);
 //! [`skip_rows`](Bulk::skip_rows) goes on from there.
 
+#[cfg(feature = "axum")]
+mod answer;
+mod bad_line;
+#[cfg(feature = "axum")]
+mod body;
+#[cfg(feature = "csv")]
+mod csv;
+mod cutter;
 mod encode;
+mod feed;
+mod import;
+mod lines;
+mod ndjson;
 mod operation;
 mod report;
 mod run;
+mod source;
 
+#[cfg(feature = "csv")]
+pub use self::csv::Csv;
+#[cfg(feature = "axum")]
+pub use self::{answer::ImportAnswer, body::ImportBody};
 pub use self::{
+    bad_line::BadLine,
+    import::{Format, Import},
     operation::{BulkOperation, Deleting, Inserting, Updating, Upserting},
     report::{BulkError, BulkProgress, BulkReport},
     run::Bulk,

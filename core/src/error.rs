@@ -73,7 +73,7 @@ pub enum ErrorKind {
     Io,
     /// SQLite could not get memory.
     OutOfMemory,
-    /// A text, blob or statement is larger than SQLite allows.
+    /// A text, blob or statement is larger than SQLite allows, or an import than its limit.
     TooBig,
     /// The statement was stopped: its future was dropped, or a limit was reached.
     Interrupted,
@@ -91,6 +91,9 @@ pub enum ErrorKind {
     /// `client_wins`, `store_wins` and `merge` of the context resolve it. Of a session it says that something it saw
     /// is not so any more: `conflicts()` is empty, and the work is to be run again from its start.
     Conflict,
+    /// A line of an import cannot be read: the message says why, and its number; `column()` is its column, where known. Mend it, or
+    /// let bad lines be left out.
+    BadLine,
     /// A value that SQLite cannot keep exactly; the message names table and column. Nothing was written.
     Value,
     /// A stored value that does not fit the field; the message names table, column and key.
@@ -156,6 +159,7 @@ impl ErrorKind {
         Self::Check,
         Self::Constraint,
         Self::Conflict,
+        Self::BadLine,
         Self::Value,
         Self::Decode,
         Self::NotFound,

@@ -138,7 +138,7 @@ async fn a_row_that_is_refused_is_named_and_its_transaction_undone() {
         (ErrorKind::Unique, Some(2_718))
     );
     assert_eq!(failed.error().column(), Some("shelf, name"));
-    let done = failed.report();
+    let done = failed.report().clone();
     assert_eq!(
         (done.rows, done.written, done.transactions, done.is_complete),
         (2_500, 2_500, 5, false)

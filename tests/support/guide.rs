@@ -44,3 +44,5 @@ pub struct Operations;
 
 #[doc = include_str!("../../docs/guide/src/wal-health.md")]
 pub struct WalHealth;
+#[doc = include_str!("../../docs/guide/src/import.md")]
+pub struct Imports;

@@ -2,7 +2,10 @@
 
 use std::{error, fmt, ops::Range, time::Duration};
 
-use crate::error::{Error, ErrorKind};
+use crate::{
+    bulk::BadLine,
+    error::{Error, ErrorKind},
+};
 
 /// How far a bulk operation is, told after each transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +26,7 @@ pub struct BulkProgress {
 }
 
 /// What a bulk operation has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BulkReport {
     /// The rows of the source that are done, those among them that were [skipped at its
@@ -31,8 +34,12 @@ pub struct BulkReport {
     pub rows: u64,
     /// How many rows were inserted, updated or deleted.
     pub written: u64,
-    /// How many were passed over: conflicts that are skipped, rows that were not to be changed or are not there.
+    /// How many others were passed over: conflicts that are skipped, rows that were not to be changed or are not there.
     pub passed_over: u64,
+    /// How many lines of an [`Import`](super::Import) could not be read and were left out.
+    pub bad_lines: u64,
+    /// The first of them: a hundred, unless [told otherwise](super::Import::keep_bad_lines).
+    pub first_bad_lines: Vec<BadLine>,
     /// The transactions that were committed.
     pub transactions: u64,
     /// From the beginning to the end.
@@ -92,15 +99,23 @@ struct Inner {
     error: Error,
     /// The rows among which it is, counted from 0.
     rows: Range<u64>,
+    /// The lines in which they begin, counted from 1; none where there are no lines.
+    lines: Range<u64>,
     report: BulkReport,
 }
 
 impl BulkError {
-    pub(in crate::bulk) fn new(error: Error, rows: Range<u64>, report: BulkReport) -> Self {
+    pub(in crate::bulk) fn new(
+        error: Error,
+        rows: Range<u64>,
+        lines: Range<u64>,
+        report: BulkReport,
+    ) -> Self {
         Self {
             inner: Box::new(Inner {
                 error,
                 rows,
+                lines,
                 report,
             }),
         }
@@ -125,10 +140,21 @@ impl BulkError {
         self.inner.rows.clone()
     }
 
+    /// The line of an [`Import`](super::Import) in which that row begins, counted from 1.
+    #[must_use]
+    pub fn line(&self) -> Option<u64> {
+        let lines = &self.inner.lines;
+        (self.row().is_some() && !lines.is_empty()).then_some(lines.start)
+    }
+
     /// What is committed.
     #[must_use]
-    pub fn report(&self) -> BulkReport {
-        self.inner.report
+    pub fn report(&self) -> &BulkReport {
+        &self.inner.report
+    }
+
+    pub(in crate::bulk) fn report_mut(&mut self) -> &mut BulkReport {
+        &mut self.inner.report
     }
 
     /// The error itself.
@@ -142,10 +168,18 @@ impl Inner {
     /// Which row it is.
     fn place(&self) -> String {
         let Range { start, end } = self.rows;
-        match end - start {
-            0 => String::new(),
-            1 => format!("row {start}: "),
-            _ => format!("rows {start} to {}: ", end - 1),
+        let lines = &self.lines;
+        match (end - start, lines.is_empty()) {
+            (0, _) => String::new(),
+            (1, true) => format!("row {start}: "),
+            (1, false) => format!("line {} (row {start}): ", lines.start),
+            (_, true) => format!("rows {start} to {}: ", end - 1),
+            (_, false) => format!(
+                "lines {} to {} (rows {start} to {}): ",
+                lines.start,
+                lines.end - 1,
+                end - 1
+            ),
         }
     }
 

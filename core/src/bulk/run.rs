@@ -7,7 +7,7 @@ use std::{
     future::poll_fn,
     ops::{ControlFlow, Range},
     panic::Location,
-    pin::{Pin, pin},
+    pin::pin,
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
@@ -20,6 +20,7 @@ use crate::{
     bulk::{
         BulkError, BulkOperation, BulkProgress, BulkReport, Inserting, Updating,
         operation::Prepared,
+        source::{Row, Rows, Source},
     },
     engine::{BulkWriter, Engine, Hold},
     entity::{Column, Entity},
@@ -236,55 +237,21 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         self,
         rows: impl Stream<Item = Result<O::Item, X>> + Send,
     ) -> Result<BulkReport, BulkError> {
-        let mut rows = pin!(rows);
-        let (mut number, mut failed) = (0, None);
-        // Before the writer is kept from others.
-        while number < self.skip_rows && failed.is_none() {
-            match rows.next().await {
-                Some(Ok(_)) => number += 1,
-                // An error among those that are left out is one of the source all the same.
-                Some(Err(error)) => failed = Some((Error::from(error.into()), number..number + 1)),
-                None => break,
-            }
-        }
-        let mut run = Run::begin(self).await?;
-        while failed.is_none() {
-            let item = match run.next(rows.as_mut()).await {
-                Next::Item(Some(item)) => item,
-                Next::Item(None) => break,
-                Next::Answer(answer) => {
-                    if run.answered(answer)?.is_break() {
-                        return run.stop().await;
-                    }
-                    continue;
-                }
-            };
-            let taken = match item {
-                Ok(item) => run.push(item),
-                Err(error) => Err(Error::from(error.into())),
-            };
-            if let Err(error) = taken {
-                failed = Some((error, number..number + 1));
-                break;
-            }
-            number += 1;
-            if run.is_full() && run.hand_over().await?.is_break() {
-                return run.stop().await;
-            }
-        }
-        // What came before is written, also where the source failed.
-        if run.hand_over().await?.is_break() {
-            return run.stop().await;
-        }
-        let report = if failed.is_some() && run.is_atomic() {
-            run.stop().await?
-        } else {
-            run.finish().await?
+        self.run_source(Rows(pin!(rows))).await
+    }
+
+    /// Runs it with the rows of a source.
+    pub(in crate::bulk) async fn run_source(
+        self,
+        mut source: impl Source<O::Item>,
+    ) -> Result<BulkReport, BulkError> {
+        let mut run = match Run::begin(self).await {
+            Ok(run) => run,
+            Err(failed) => return source.complete(Err(failed)),
         };
-        match failed {
-            None => Ok(report),
-            Some((error, rows)) => Err(BulkError::new(error, rows, report)),
-        }
+        let ended = run.drive(&mut source).await;
+        run.has_ended = true;
+        source.complete(ended)
     }
 }
 
@@ -339,10 +306,26 @@ impl<O: fmt::Debug> fmt::Debug for Bulk<'_, O> {
 
 /// What happens next.
 enum Next<T> {
-    /// The source gave an item, or has ended.
-    Item(Option<T>),
+    /// The source gave a row, or has ended.
+    Row(Option<Result<Row<T>>>),
     /// A chunk was answered.
     Answer(Result<Receipt, Refusal>),
+}
+
+/// Rows of the source that are one chunk, or were passed over before it.
+#[derive(Debug, Default)]
+struct Taken {
+    /// How many.
+    rows: u64,
+    /// Those that the chunk writes.
+    places: Vec<Place>,
+}
+
+/// Where in the source a row is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    row: u64,
+    line: u64,
 }
 
 /// A bulk operation that runs.
@@ -352,13 +335,31 @@ struct Run<'p, O> {
     writer: BulkWriter,
     values: Vec<Value>,
     bytes: usize,
-    /// The rows of the chunks that are on their way.
-    on_their_way: VecDeque<u64>,
+    /// The rows of the chunk that is being filled.
+    taken: Taken,
+    /// Those of the chunks that are on their way.
+    on_their_way: VecDeque<Taken>,
     /// What is committed.
     report: BulkReport,
     /// What is written.
     written: BulkReport,
     began: Instant,
+    has_ended: bool,
+}
+
+impl<O> Drop for Run<'_, O> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let BulkReport { rows, written, .. } = self.report;
+            let table = self.prepared.table.name;
+            tracing::warn!(
+                table,
+                rows,
+                written,
+                "a bulk operation was dropped before its end: what is committed stays"
+            );
+        }
+    }
 }
 
 impl<'p, O: BulkOperation> Run<'p, O> {
@@ -368,7 +369,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             rows: bulk.skip_rows,
             ..BulkReport::default()
         };
-        let none = |error| BulkError::new(error, 0..0, report);
+        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
         let prepared = bulk.operation.prepare().map_err(none)?;
         let writer = (bulk.engine.bulk(bulk.hold, bulk.at).await).map_err(none)?;
         Ok(Self {
@@ -377,18 +378,70 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             writer,
             values: Vec::new(),
             bytes: 0,
+            taken: Taken::default(),
             on_their_way: VecDeque::new(),
+            written: report.clone(),
             report,
-            written: report,
             began,
+            has_ended: false,
         })
     }
 
-    /// The next item of the source; while it makes one wait, what came of chunks.
-    async fn next<T>(&mut self, mut rows: Pin<&mut impl Stream<Item = T>>) -> Next<T> {
+    /// Writes what the source gives.
+    async fn drive(&mut self, source: &mut impl Source<O::Item>) -> Result<BulkReport, BulkError> {
+        let mut number = 0;
+        // What ends it before the source does.
+        let mut failed = None;
+        loop {
+            let is_done = number < self.bulk.skip_rows;
+            let row = match self.next(is_done, source).await {
+                Next::Row(Some(row)) => row,
+                Next::Row(None) => break,
+                Next::Answer(answer) => {
+                    if self.answered(answer)?.is_break() {
+                        return self.stop().await;
+                    }
+                    continue;
+                }
+            };
+            let place = Place {
+                row: number,
+                line: source.line(),
+            };
+            if let Err(error) = self.take(row, place, source) {
+                failed = Some((error, place));
+                break;
+            }
+            number += 1;
+            self.taken.rows += u64::from(!is_done);
+            if self.is_full() && self.hand_over().await?.is_break() {
+                return self.stop().await;
+            }
+        }
+        // What came before is written, also where the source failed.
+        if self.hand_over().await?.is_break() {
+            return self.stop().await;
+        }
+        let mut report = if failed.is_some() && self.is_atomic() {
+            self.stop().await?
+        } else {
+            self.finish().await?
+        };
+        match failed {
+            None => Ok(report),
+            Some((error, place)) => {
+                report.is_complete = false;
+                let (rows, lines) = among(&[place]);
+                Err(BulkError::new(error, rows, lines, report))
+            }
+        }
+    }
+
+    /// The next row of the source; while it makes one wait, what came of chunks.
+    async fn next(&mut self, is_done: bool, source: &mut impl Source<O::Item>) -> Next<O::Item> {
         poll_fn(|context| {
-            if let Poll::Ready(item) = rows.as_mut().poll_next(context) {
-                return Poll::Ready(Next::Item(item));
+            if let Poll::Ready(row) = source.poll_row(is_done, context) {
+                return Poll::Ready(Next::Row(row));
             }
             match self.writer.poll_answer(context) {
                 Poll::Ready(Some(answer)) => Poll::Ready(Next::Answer(answer)),
@@ -397,6 +450,25 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             }
         })
         .await
+    }
+
+    /// Adds a row to the chunk, unless the source goes on without it.
+    fn take(
+        &mut self,
+        row: Result<Row<O::Item>>,
+        place: Place,
+        source: &mut impl Source<O::Item>,
+    ) -> Result<()> {
+        let Row::New(item) = row? else {
+            return Ok(());
+        };
+        match self.push(item) {
+            Ok(()) => {
+                self.taken.places.push(place);
+                Ok(())
+            }
+            Err(error) => source.refused(error),
+        }
     }
 
     /// Adds a row to the chunk.
@@ -447,10 +519,10 @@ impl<'p, O: BulkOperation> Run<'p, O> {
         };
         self.bytes = 0;
         self.bulk.operation.complete(&mut chunk);
-        let rows = chunk.rows() as u64;
+        let taken = std::mem::take(&mut self.taken);
         let was_taken = self.writer.send(chunk).await;
         if was_taken {
-            self.on_their_way.push_back(rows);
+            self.on_their_way.push_back(taken);
         }
         while let Some(answer) = self.writer.try_answer() {
             if self.answered(answer)?.is_break() {
@@ -465,21 +537,24 @@ impl<'p, O: BulkOperation> Run<'p, O> {
     }
 
     /// The source has ended.
-    async fn finish(mut self) -> Result<BulkReport, BulkError> {
+    async fn finish(&mut self) -> Result<BulkReport, BulkError> {
         self.writer.finish();
         self.wait().await?;
         if !self.on_their_way.is_empty() || self.report.rows != self.written.rows {
             return Err(self.cut());
         }
+        // Behind the last row that is written.
+        self.report.rows += self.taken.rows;
+        self.report.bad_lines += self.taken.rows;
         self.report.is_complete = true;
-        Ok(self.report)
+        Ok(self.report.clone())
     }
 
     /// No more is wanted.
-    async fn stop(mut self) -> Result<BulkReport, BulkError> {
+    async fn stop(&mut self) -> Result<BulkReport, BulkError> {
         self.writer.stop();
         self.wait().await?;
-        Ok(self.report)
+        Ok(self.report.clone())
     }
 
     /// Waits for what is on its way.
@@ -498,31 +573,34 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             ErrorKind::Poisoned,
             "the library failed while it wrote these rows",
         );
-        BulkError::new(error, 0..0, self.report)
+        BulkError::new(error, 0..0, 0..0, self.report.clone())
     }
 
     /// Notes the answer to the first chunk that is on its way.
     fn answered(&mut self, answer: Result<Receipt, Refusal>) -> Result<ControlFlow<()>, BulkError> {
         let chunk = self.on_their_way.pop_front();
-        let rows = chunk.unwrap_or(0);
-        let first = self.written.rows;
+        let is_commit = chunk.is_none();
+        let Taken { rows, places } = chunk.unwrap_or_default();
         let elapsed = self.began.elapsed();
         self.report.elapsed = elapsed;
         let receipt = answer.map_err(|refusal| {
-            let (error, among) = refused(refusal, first..first + rows);
-            BulkError::new(error, among, self.report)
+            let (error, refused) = refused(refusal, &places);
+            let (rows, lines) = among(refused);
+            BulkError::new(error, rows, lines, self.report.clone())
         })?;
         let written = receipt.changed.first().map_or(0, |(_, changed)| *changed);
+        let given = places.len() as u64;
         self.written.rows += rows;
         self.written.written += written;
-        self.written.passed_over += rows.saturating_sub(written);
+        self.written.passed_over += given.saturating_sub(written);
+        self.written.bad_lines += rows - given;
         self.written.elapsed = elapsed;
         // A transaction for all is answered by itself, in the end.
-        if !self.is_atomic() || chunk.is_none() {
+        if !self.is_atomic() || is_commit {
             self.written.transactions += 1;
-            self.report = self.written;
+            self.report = self.written.clone();
         }
-        if chunk.is_none() {
+        if is_commit {
             return Ok(ControlFlow::Continue(()));
         }
         let now = progress(&self.written, self.bulk.skip_rows, self.bulk.total);
@@ -534,20 +612,30 @@ impl<'p, O: BulkOperation> Run<'p, O> {
 }
 
 /// What was refused, and among which rows.
-fn refused(refusal: Refusal, rows: Range<u64>) -> (Error, Range<u64>) {
+fn refused(refusal: Refusal, places: &[Place]) -> (Error, &[Place]) {
     match refusal {
-        Refusal::Step { step, error } => {
-            let row = rows.start + step as u64;
-            (error, row..row + 1)
-        }
+        Refusal::Step { step, error } => (error, places.get(step..=step).unwrap_or_default()),
         // Or nobody knows whether they are committed.
         Refusal::Whole(error)
             if error.is_constraint() || error.kind() == ErrorKind::OutcomeUnknown =>
         {
-            (error, rows)
+            (error, places)
         }
-        refusal => (refusal.into_error(), 0..0),
+        refusal => (refusal.into_error(), &[]),
     }
+}
+
+/// The rows from the first of these to the last, and their lines.
+fn among(places: &[Place]) -> (Range<u64>, Range<u64>) {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else {
+        return (0..0, 0..0);
+    };
+    let lines = if first.line == 0 {
+        0..0
+    } else {
+        first.line..last.line + 1
+    };
+    (first.row..last.row + 1, lines)
 }
 
 #[allow(
