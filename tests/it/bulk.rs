@@ -508,7 +508,7 @@ async fn dropped_it_stops_and_what_is_committed_stays() {
     ctx.add(item(1_000));
     ctx.save_changes().await.unwrap();
     let rows = count(&db).await - 1;
-    assert!(rows >= 10 && rows <= 100 && rows % 10 == 0, "{rows} rows");
+    assert!((10..=100).contains(&rows) && rows % 10 == 0, "{rows} rows");
     db.close().await.unwrap();
 }
 

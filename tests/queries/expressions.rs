@@ -5,6 +5,7 @@
     reason = "an expression less itself is not always zero in SQL, and a list of what is tried has no parts"
 )]
 
+mod attacked;
 mod changes;
 mod dates;
 mod deferred;

@@ -22,6 +22,7 @@ const FRAME: u64 = 4096 + 24;
 const LIMIT: u64 = 4000 * FRAME;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::too_many_lines, reason = "one story, told once")]
 async fn readers_writers_and_the_monitor_keep_the_log_under_its_limit() {
     let time = lasting(Duration::from_secs(3), Duration::from_secs(40));
     let policy = WalPolicy::new()

@@ -32,7 +32,6 @@ pub(in crate::bulk) trait Row: Entity + Clone {
 macro_rules! row {
     ($name:ident, [$($indexed:literal),*], $($field:ident: $type:ty = $value:expr),*) => {
         #[derive(Debug, Clone, Entity)]
-        #[allow(clippy::double_must_use, reason = "clippy takes a derive inside of a macro for written code")]
         pub(in crate::bulk) struct $name {
             #[entity(id)]
             id: i64,

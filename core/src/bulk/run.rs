@@ -418,11 +418,14 @@ impl<'p, O: BulkOperation> Run<'p, O> {
                 return self.stop().await;
             }
         }
-        // What came before is written, also where the source failed.
-        if self.hand_over().await?.is_break() {
-            return self.stop().await;
+        if number < self.bulk.skip_rows {
+            // The source had no more.
+            self.report.rows = number;
+            self.written.rows = number;
         }
-        let mut report = if failed.is_some() && self.is_atomic() {
+        // What came before is written, also where the source failed.
+        let is_stopped = self.hand_over().await?.is_break();
+        let mut report = if is_stopped || (failed.is_some() && self.is_atomic()) {
             self.stop().await?
         } else {
             self.finish().await?

@@ -207,6 +207,9 @@ impl Exclusive {
 
     fn end(&mut self, writer: &mut Writer) -> Result<()> {
         let core = &*self.core;
+        if self.is_atomic {
+            core.look(writer.connection())?;
+        }
         self.is_open = false;
         self.commit_seq = None;
         writer.commit(core)?;

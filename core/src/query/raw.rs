@@ -51,7 +51,7 @@ pub fn raw<T: FromRow>(sql: &'static str, args: impl Arguments<()>) -> RawQuery<
 ///
 /// A struct is read by the names of columns, whatever their order; others than it asks for are ignored. A column that is
 /// missing, or there twice, is an error of kind [`ErrorKind::Decode`] that names it, once there is a row. How a field is
-/// stored, and what its column is called if not like it, say the attributes of [the derive](derive@FromRow).
+/// stored, and what its column is called if not like it, say the attributes of [the derive](macro@crate::query::FromRow).
 ///
 /// ```
 /// # use anabranch::prelude::*;

@@ -85,13 +85,11 @@ impl Entity {
             #(#relations)*
 
             #[doc = #query_doc]
-            #[must_use]
             #visibility fn query() -> #krate::query::Query<Self> {
                 #krate::query::Query::<Self>::new()
             }
 
             /// A query for the rows that SQL of the application selects, with `{}` where each argument stands.
-            #[must_use]
             #visibility fn from_sql(
                 sql: &'static str,
                 args: impl #krate::query::Arguments<Self>,
