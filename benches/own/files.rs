@@ -75,6 +75,12 @@ impl Files {
         Ok(path)
     }
 
+    /// A path at which there is no file yet.
+    pub(crate) fn empty(&mut self) -> PathBuf {
+        self.made += 1;
+        self.dir.path().join(format!("{}.db", self.made))
+    }
+
     fn template(&self, content: Content) -> Result<PathBuf> {
         let Content { rows, counts, shop } = content;
         let path = self

@@ -136,8 +136,10 @@ mod interceptor;
 mod later;
 mod link;
 mod load;
+mod load_column;
 mod related;
 mod reload;
+mod replace;
 mod resolve;
 mod save;
 mod save_token;
@@ -163,6 +165,7 @@ pub use self::{
     interceptor::{ChangeKind, Interceptor, NewlyTracked, SavedChange},
     load::Tracking,
     related::{Navigation, Refers},
+    replace::Children,
     save_token::{SaveToken, SavedAt},
 };
 pub use crate::tracker::{AnyEntry, Clash, ColumnEntry, EntityState, Tracked, Winner};

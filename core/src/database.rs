@@ -1,8 +1,10 @@
 //! One SQLite file: opening, transactions, shutdown.
 
+mod backup;
 mod builder;
+mod health;
 
-pub use self::builder::DatabaseBuilder;
+pub use self::{backup::Backup, builder::DatabaseBuilder};
 
 use std::{
     future::Future,
@@ -11,14 +13,16 @@ use std::{
 };
 
 use crate::{
+    bulk::{Bulk, BulkError, BulkReport, Deleting, Inserting, Updating, Upserting},
     context::{Context, SaveToken, SavedAt},
     engine::{
-        Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Isolation, ReadSnapshot, Session,
-        SessionGuard, Transaction, TransactionGuard,
+        Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Integrity, Isolation, ReadSnapshot,
+        Session, SessionGuard, Transaction, TransactionGuard, VacuumReport,
     },
-    entity::{CommitSeq, EntityTypes, TableDef},
+    entity::{CommitSeq, Entity, EntityTypes, TableDef},
     error::Result,
     observe::{Holder, Statistics},
+    query::{Many, Upsert, upsert_all},
     schema,
     sql::{Executor, Read, ReadTogether, Rows, Write, WriteExecutor, Written},
 };
@@ -138,6 +142,89 @@ impl Database {
         Context::new(self.engine.clone())
     }
 
+    /// Inserts any number of entities, 1,000 in each transaction: the fastest way in. See [`bulk`](crate::bulk).
+    ///
+    /// # Errors
+    ///
+    /// A [`BulkError`], with the row and what is committed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    #[track_caller]
+    pub fn bulk_insert_optimized<E: Entity>(
+        &self,
+        entities: impl IntoIterator<Item = E, IntoIter: Send>,
+    ) -> impl Future<Output = Result<BulkReport, BulkError>> {
+        self.bulk_insert().run(entities)
+    }
+
+    /// Describes how entities are inserted; [`run`](Bulk::run) takes them.
+    #[track_caller]
+    pub fn bulk_insert<'p, E: Entity>(&self) -> Bulk<'p, Inserting<E>> {
+        Bulk::new(self.engine.clone(), Location::caller(), Inserting::new())
+    }
+
+    /// Describes how entities are inserted, or change the rows that are there: as an [`Upsert`] of them, without its
+    /// reading back.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String, count: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Word>().await?;
+    /// let words = || "tea cake tea".split(' ').map(|text| Word { id: 0, text: text.into(), count: 1 });
+    /// let count = |upsert: Upsert<Word, _>| upsert.on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1);
+    /// # use anabranch::query::Upsert;
+    /// db.bulk_upsert(count).run(words()).await?;
+    /// db.bulk_upsert(count).run(words()).await?;
+    /// assert_eq!(Word::query().filter(Word::TEXT.eq("tea")).one(&db).await?.count, 4);
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn bulk_upsert<'p, E: Entity>(
+        &self,
+        how: impl FnOnce(Upsert<E, Many>) -> Upsert<E, Many>,
+    ) -> Bulk<'p, Upserting<E>> {
+        let upsert = how(upsert_all([]));
+        Bulk::new(
+            self.engine.clone(),
+            Location::caller(),
+            Upserting::new(upsert),
+        )
+    }
+
+    /// Describes how the rows with the keys of entities get their values: all but the key, or those that
+    /// [`set`](Bulk::set) names. A `version` is checked and counted up.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # db.bulk_insert_optimized((0..3).map(|_| Item { id: 0, name: "tea".into(), price: 3 })).await?;
+    /// let dearer = (1..=4).map(|id| Item { id, name: String::new(), price: 5 });
+    /// let report = db.bulk_update().set(Item::PRICE).skip_missing().run(dearer).await?;
+    /// assert_eq!((report.written, report.passed_over), (3, 1));
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn bulk_update<'p, E: Entity>(&self) -> Bulk<'p, Updating<E>> {
+        Bulk::new(self.engine.clone(), Location::caller(), Updating::new())
+    }
+
+    /// Describes how the rows with keys are deleted. Keys that no row has are passed over.
+    #[track_caller]
+    pub fn bulk_delete<'p, E: Entity>(&self) -> Bulk<'p, Deleting<E>> {
+        Bulk::new(self.engine.clone(), Location::caller(), Deleting::new())
+    }
+
     /// When a save with this token was committed, by [`Context::save_changes_with`], of any process; `None` if none was,
     /// or so long ago that [the token was forgotten](DatabaseBuilder::save_token_retention).
     ///
@@ -232,7 +319,8 @@ impl Database {
         &self,
         body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
     ) -> impl Future<Output = Result<T>> {
-        self.engine.read_snapshot(Location::caller(), body)
+        self.engine
+            .read_snapshot("db.read", Location::caller(), body)
     }
 
     /// Runs `body` in an exclusive write transaction: committed when it returns `Ok`, rolled back otherwise.
@@ -397,6 +485,83 @@ impl Database {
         }
     }
 
+    /// Copies the database to another file while others write: the state of one moment, checked before it gets its name.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Note { #[entity(id)] id: i64, text: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Note>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Note { id: 0, text: "hello".into() });
+    /// # ctx.save_changes().await?;
+    /// # let path = db.path().with_file_name("backup.db");
+    /// let report = db.backup_to(&path).await?;
+    /// assert_eq!((report.tables, report.rows), (1, 1));
+    /// let copy = Database::open(&path).await?;
+    /// assert_eq!(Note::query().count(&copy).await?, 1);
+    /// # copy.close().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// It is written beside its place, under a name that ends in `.partial`, read back, compared with the number of rows of
+    /// each table, checked with SQLite's `integrity_check`, brought to the disk, and then renamed. It is one file in
+    /// rollback mode, without a log: it can be copied anywhere, and read where nobody may write. Opened as a
+    /// [`Database`] it gets a log like any other, and its commit numbers go on.
+    ///
+    /// Nobody waits for it: it has a connection and a thread of its own. While it copies, it holds a snapshot, and the log
+    /// cannot start anew.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` for what must not be overwritten: a file that is there, unless [`replace`](Backup::replace) is asked for; the
+    /// database itself, by any name, or its log; a database that is open in this process, or beside which a log lies. `Full`
+    /// when there is no room, which is looked at first; `CannotOpen` for a folder that is missing; `ReadOnly` for one that
+    /// cannot be written; `Corrupt` when the database is damaged; `Io`; `FileMoved`.
+    ///
+    /// # Panics
+    ///
+    /// When the callback of [`on_progress`](Backup::on_progress) does; nothing of the backup stays.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, the thread stops at the next step, and removes what it wrote. Only a process that is killed leaves its
+    /// `.partial` file.
+    #[track_caller]
+    pub fn backup_to<'p>(&self, path: impl Into<PathBuf>) -> Backup<'p> {
+        Backup::new(self.engine.clone(), Location::caller(), path.into())
+    }
+
+    /// Checks the whole file: its pages, indexes and constraints (`integrity_check`), and its references (`foreign_key_check`).
+    ///
+    /// It reads everything, on a connection and a thread of its own: nobody waits for it. While it runs, the log cannot start
+    /// anew.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// let found = db.integrity().await?;
+    /// assert!(found.is_ok(), "{:?} {:?}", found.messages, found.broken_references);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What a read can meet. Damage is no error: it is what was found.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it stops.
+    #[track_caller]
+    pub fn integrity(&self) -> impl Future<Output = Result<Integrity>> {
+        self.engine.integrity(Location::caller())
+    }
+
     /// Moves the whole log into the database file and truncates it, if no reader is in the way.
     ///
     /// # Errors
@@ -410,16 +575,36 @@ impl Database {
         self.engine.checkpoint().await
     }
 
-    /// Rebuilds the file without its free pages. Nobody writes meanwhile.
+    /// Rebuilds the file without its free pages, and truncates the log. Nobody writes meanwhile.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Note { #[entity(id)] id: i64, text: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Note>().await?;
+    /// # let notes = (0..1_000).map(|_| Note { id: 0, text: "hello".repeat(100) });
+    /// # db.bulk_insert_optimized(notes).await?;
+    /// Note::query().delete().execute(&db).await?;
+    /// let report = db.vacuum().await?;
+    /// assert!(report.bytes_after < report.bytes_before);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// It needs room for the log, which is as long as the rebuilt database until it is truncated, and for a temporary file of the same size
+    /// unless [`temp_store`](DatabaseBuilder::temp_store) is memory. Both are looked at first.
     ///
     /// # Errors
     ///
-    /// Kind `Full` when the disk has no room for a second copy; what a write can meet otherwise.
+    /// Kind `Full` when there is no room; the message says how much is missing, and nothing was written. What a write can
+    /// meet otherwise.
     ///
     /// # Cancel safety
     ///
     /// Dropped once its turn has come, it goes on to its end, with the writer held.
-    pub async fn vacuum(&self) -> Result<()> {
+    pub async fn vacuum(&self) -> Result<VacuumReport> {
         self.engine.vacuum().await
     }
 

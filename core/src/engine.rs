@@ -20,9 +20,12 @@
 
 mod access;
 mod apply;
+mod backup;
 mod block_on;
+mod bulk;
 mod busy;
 mod checkpoint;
+mod chunk;
 mod connection;
 mod core;
 mod dual;
@@ -32,24 +35,32 @@ mod fate;
 mod ffi;
 mod functions;
 mod gate;
+mod health;
 mod history;
+mod hold;
 mod hooks;
+mod integrity;
 mod isolation;
 mod key;
 mod location;
+mod long_read;
 mod lost_log;
+mod monitor;
 mod nested;
 mod network;
 mod open;
 mod options;
 mod pace;
+mod passes;
 mod pool;
 mod read_snapshot;
 mod reader;
+mod reader_gate;
 mod reads;
 mod recording;
 mod replay;
 mod rerun;
+mod room;
 mod rowid;
 mod save_record;
 mod seen;
@@ -58,30 +69,40 @@ mod sessions;
 mod slot;
 mod sqlite_error;
 mod stamp;
+mod streaming;
 mod submission;
 mod threads;
 mod timer;
 mod transaction;
 mod unit;
+mod vacuum;
 mod wake;
+mod wal_policy;
 mod whereabouts;
 mod writer;
 
-pub use self::{
-    checkpoint::Checkpoint,
-    isolation::Isolation,
-    options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
-    read_snapshot::ReadSnapshot,
-    session::{ConcurrentOptions, Session, SessionGuard},
-    transaction::{Transaction, TransactionGuard},
-};
 pub(crate) use self::{
+    backup::{BackupOptions, OnProgress},
+    bulk::{BulkWriter, Hold},
     expected::ExpectedColumn,
     fate::{Fate, Witness},
     options::Options,
     save_record::SaveRecord,
     session::Committing,
     submission::{Outcome, Submission},
+};
+pub use self::{
+    backup::{BackupProgress, BackupReport, BackupStep},
+    checkpoint::Checkpoint,
+    integrity::{BrokenReference, Integrity},
+    isolation::Isolation,
+    network::network_name,
+    options::{AutoVacuum, Bytes, Execution, Synchronous, TempStore},
+    read_snapshot::ReadSnapshot,
+    session::{ConcurrentOptions, Session, SessionGuard},
+    transaction::{Transaction, TransactionGuard},
+    vacuum::VacuumReport,
+    wal_policy::{OldReaders, WalPolicy},
 };
 
 use std::{
@@ -95,7 +116,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use self::{
-    checkpoint::Mode,
+    checkpoint::truncate_log,
     connection::execute,
     core::Core,
     nested::Marked,
@@ -170,6 +191,16 @@ impl Engine {
         Submission::new(Arc::clone(&self.core), batch)
     }
 
+    /// Begins a bulk operation, on a thread of its own.
+    pub(crate) async fn bulk(
+        &self,
+        hold: Hold,
+        at: &'static Location<'static>,
+    ) -> Result<BulkWriter> {
+        let core = Arc::clone(&self.core);
+        BulkWriter::begin(core, hold, Label::at("a bulk operation", at)).await
+    }
+
     /// Begins an exclusive transaction.
     pub(crate) async fn begin(
         &self,
@@ -206,10 +237,11 @@ impl Engine {
     /// Runs `body` on one snapshot.
     pub(crate) async fn read_snapshot<T>(
         &self,
+        what: &'static str,
         at: &'static Location<'static>,
         body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
     ) -> Result<T> {
-        let label = Label::at("db.read", at);
+        let label = Label::at(what, at);
         let mut snapshot = ReadSnapshot::begin(Arc::clone(&self.core), label).await?;
         body(&mut snapshot).await
     }
@@ -299,23 +331,40 @@ impl Engine {
         .await
     }
 
-    /// Rebuilds the file without its free pages.
-    pub(crate) async fn vacuum(&self) -> Result<()> {
-        self.maintain("vacuum", |writer, core| {
-            busy::retrying(core.options.busy_timeout, || {
-                execute(writer.connection(), "VACUUM")
-            })?;
-            // Rows may have other rowids.
-            core.history.committed(history::Changes::Unknown);
-            truncate_log(writer, core).map(drop)
-        })
+    /// Copies one state of the file to another.
+    pub(crate) async fn backup(
+        &self,
+        target: &Path,
+        options: BackupOptions,
+        at: &'static Location<'static>,
+        on_progress: Option<OnProgress<'_>>,
+    ) -> Result<BackupReport> {
+        let label = Label::at("a backup", at);
+        backup::run(&self.core, target, options, label, on_progress).await
+    }
+
+    /// What SQLite's checks of the whole file find.
+    pub(crate) async fn integrity(&self, at: &'static Location<'static>) -> Result<Integrity> {
+        let label = Label::at("an integrity check", at);
+        long_read::start(&self.core, label, |read| {
+            // Both checks see one state.
+            read.begin()?;
+            integrity::check(read.connection())
+        })?
         .await
+    }
+
+    /// Rebuilds the file without its free pages.
+    pub(crate) async fn vacuum(&self) -> Result<VacuumReport> {
+        self.maintain("vacuum", vacuum::run).await
     }
 
     /// Moves the log into the database file and truncates it.
     pub(crate) async fn checkpoint(&self) -> Result<Checkpoint> {
-        self.maintain("a checkpoint", |writer, core| truncate_log(writer, core))
-            .await
+        self.maintain("a checkpoint", |writer, core| {
+            truncate_log(writer.connection(), core)
+        })
+        .await
     }
 
     /// Runs work on the writer's connection, on a thread, with the slot held and no transaction open.
@@ -353,6 +402,8 @@ impl Engine {
     /// Waits for all that is queued, closes the connections, and truncates the log.
     pub(crate) async fn close(&self) -> Result<Checkpoint> {
         let core = Arc::clone(&self.core);
+        // It may hold the writer, for a reader that does not end.
+        core.checkpointer.hurry();
         let lease = match turn(&core, Label::new("close")).await {
             Ok(lease) => Some(lease),
             // The checkpointer's thread is done with it, or will be in a moment.
@@ -379,7 +430,7 @@ impl Engine {
             closed.checkpointer.wait_until_closed();
             let outcome = match closed.take_writer() {
                 Some(writer) => {
-                    let outcome = truncate_log(&writer, &closed);
+                    let outcome = truncate_log(writer.connection(), &closed);
                     writer.close();
                     outcome
                 }
@@ -473,14 +524,6 @@ fn overwrite_failed_commit(writer: &mut Writer, core: &Core) -> Result<()> {
     writer.commit(core)?;
     core.is_undecided.store(false, Ordering::Relaxed);
     Ok(())
-}
-
-/// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
-fn truncate_log(writer: &Writer, core: &Core) -> Result<Checkpoint> {
-    core.look(writer.connection())?;
-    busy::retrying(core.options.busy_timeout, || {
-        checkpoint::checkpoint(writer.connection(), Mode::Truncate)
-    })
 }
 
 /// Runs blocking work on a thread that ends with it.

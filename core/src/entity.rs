@@ -30,6 +30,8 @@ pub(crate) use self::{
     per_table::PerTable,
 };
 
+use std::any::TypeId;
+
 use crate::{
     error::{Conflict, Error, ErrorKind},
     value::{JsonValue, PrimaryKey, Row, Value, ValueError, ValueRef},
@@ -46,6 +48,12 @@ pub trait Entity: Sized + Send + Sync + 'static {
     type Key: PrimaryKey;
     /// The table.
     const TABLE: &'static TableDef;
+
+    /// Adds the types of the columns, as far as a derive knows them.
+    #[doc(hidden)]
+    fn column_types(types: &mut Vec<Option<TypeId>>) {
+        types.extend(Self::TABLE.columns.iter().map(|_| None));
+    }
 
     /// The primary key.
     fn key(&self) -> Self::Key;
@@ -133,14 +141,21 @@ impl Conflict {
 ///
 /// # Errors
 ///
-/// Kind [`ErrorKind::Value`], naming table and column, for a value that SQLite cannot keep.
+/// Kind [`ErrorKind::Value`], naming table and column, for a value that SQLite cannot keep, and for a deferred column that
+/// is not loaded.
 pub fn encode<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
-    (0..E::TABLE.columns.len())
-        .map(|column| encode_column(entity, column))
-        .collect()
+    let encoded = |column| match encode_column(entity, column)? {
+        Value::Unread => Err(Error::value(
+            E::TABLE.name,
+            E::TABLE.columns[column].name,
+            &ValueError::fixed("is not loaded: set it, so that the whole row is known"),
+        )),
+        value => Ok(value),
+    };
+    (0..E::TABLE.columns.len()).map(encoded).collect()
 }
 
-/// The value of one column.
+/// The value of one column; [`Value::Unread`] of a deferred one that is not loaded.
 ///
 /// # Errors
 ///

@@ -47,6 +47,9 @@ pub enum ErrorKind {
     /// A read connection, or a place for a session, did not become free within `queue_timeout`; the message tells the
     /// state of the pool.
     PoolTimeout,
+    /// A snapshot, a stream or a query was open for longer than a reader may be (`wal_policy`), and was ended. Read less at
+    /// a time, or raise the limit.
+    ReaderTooOld,
     /// A session outgrew a limit: its age, its statements, or the memory that it needs; the message names the option. It
     /// can only be rolled back. Do the work in smaller pieces, in `db.write`, or raise the limit.
     SessionLimit,
@@ -70,7 +73,7 @@ pub enum ErrorKind {
     Io,
     /// SQLite could not get memory.
     OutOfMemory,
-    /// A text, blob or statement is larger than SQLite allows.
+    /// A text, blob or statement is larger than SQLite allows, or an import than its limit.
     TooBig,
     /// The statement was stopped: its future was dropped, or a limit was reached.
     Interrupted,
@@ -88,6 +91,9 @@ pub enum ErrorKind {
     /// `client_wins`, `store_wins` and `merge` of the context resolve it. Of a session it says that something it saw
     /// is not so any more: `conflicts()` is empty, and the work is to be run again from its start.
     Conflict,
+    /// A line of an import cannot be read: the message says why, and its number; `column()` is its column, where known. Mend it, or
+    /// let bad lines be left out.
+    BadLine,
     /// A value that SQLite cannot keep exactly; the message names table and column. Nothing was written.
     Value,
     /// A stored value that does not fit the field; the message names table, column and key.
@@ -98,7 +104,8 @@ pub enum ErrorKind {
     MoreThanOne,
     /// The statement does not fit the database: a syntax error, a missing table or column, a wrong number of arguments.
     Statement,
-    /// Something that only the library does here (BEGIN, ATTACH, a pragma); the message says what to use instead.
+    /// Something that only the library does here (BEGIN, ATTACH, a pragma), or a backup over a file that is there; the
+    /// message says what to use instead.
     Refused,
     /// A write inside of a write on the same task, which would wait for itself. Use the transaction at hand.
     Nested,
@@ -133,6 +140,7 @@ impl ErrorKind {
         Self::Locked,
         Self::QueueTimeout,
         Self::PoolTimeout,
+        Self::ReaderTooOld,
         Self::SessionLimit,
         Self::CommitTimeout,
         Self::Full,
@@ -151,6 +159,7 @@ impl ErrorKind {
         Self::Check,
         Self::Constraint,
         Self::Conflict,
+        Self::BadLine,
         Self::Value,
         Self::Decode,
         Self::NotFound,
@@ -187,9 +196,9 @@ pub struct Conflict {
     pub clashing: Vec<&'static str>,
     /// The columns' names, in the order of the values below.
     pub columns: Vec<&'static str>,
-    /// The values as they were read.
+    /// The values as they were read; [`Value::Unread`] for a deferred column that was not.
     pub original: Vec<Value>,
-    /// The values that were to be saved.
+    /// The values that were to be saved, and again `Unread`.
     pub current: Vec<Value>,
     /// The values in the database now; `None` when the row is gone.
     pub database: Option<Vec<Value>>,
@@ -267,6 +276,26 @@ impl Error {
         }
     }
 
+    /// A row that was to be changed by its key, and version, is not there.
+    #[must_use]
+    pub(crate) fn missing(entity: &'static str, table: &'static str, key: Vec<Value>) -> Self {
+        let conflict = Conflict {
+            entity,
+            table,
+            key,
+            deletes: false,
+            clashing: Vec::new(),
+            columns: Vec::new(),
+            original: Vec::new(),
+            current: Vec::new(),
+            database: None,
+        };
+        Self::of_conflicts(
+            vec![conflict],
+            "no row has this key, or it was changed since it was read: read it again",
+        )
+    }
+
     fn of_conflicts(conflicts: Vec<Conflict>, message: impl Into<Cow<'static, str>>) -> Self {
         let first = conflicts.first();
         let table = first.map(|conflict| conflict.table);
@@ -304,6 +333,13 @@ impl Error {
                 source: None,
             }),
         }
+    }
+
+    /// The same error, with more said before and after its message.
+    #[must_use]
+    pub(crate) fn between(mut self, before: &str, after: &str) -> Self {
+        self.inner.message = format!("{before}{}{after}", self.inner.message).into();
+        self
     }
 
     /// Names the table.

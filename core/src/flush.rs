@@ -22,6 +22,8 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::resolve::first_values;
+
 use crate::{
     entity::TableDef,
     error::Result,

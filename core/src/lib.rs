@@ -46,6 +46,7 @@
 //! | read | [`query`] |
 //! | read several times on one state | [`Database::read`](database::Database::read), [`ReadSnapshot`](engine::ReadSnapshot) |
 //! | open, and run transactions | [`Database`](database::Database), [`DatabaseBuilder`](database::DatabaseBuilder) |
+//! | write many rows, from files too | [`bulk`] |
 //! | run raw SQL | [`Transaction`](engine::Transaction), which sqlx's queries take as `&mut *tx` |
 //! | write side by side | [`Database::concurrent`](database::Database::concurrent), [`Session`](engine::Session), [`Isolation`](engine::Isolation) |
 //! | know what to do about an error | [`ErrorKind`](error::ErrorKind) |
@@ -56,16 +57,19 @@
 //!
 //! # Features
 //!
-//! None is on unless asked for. All but one let fields have the types of another crate; [`value`] lists all types.
+//! None is on unless asked for. Most let fields have the types of another crate; [`value`] lists all types.
 //!
-//! | feature | types |
+//! | feature | what it adds |
 //! |---|---|
+//! | `axum` | imports of the bodies of requests: `bulk::ImportBody`, and the answer |
 //! | `bigdecimal` | `BigDecimal`, on a field with `#[entity(scale = 2)]` |
+//! | `csv` | imports of CSV files: `bulk::Csv` |
 //! | `jiff` | `Timestamp`, `SignedDuration`, `civil::Date`, `civil::Time`, `civil::DateTime` |
-//! | `recording` | none: for the library's own crash tests, and may change at any time |
+//! | `recording` | nothing: for the library's own crash tests, and may change at any time |
 //! | `rust_decimal` | `Decimal`, on a field with `#[entity(scale = 2)]` |
 //! | `time` | `UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime`, `Date`, `Time`, `Duration` |
 
+pub mod bulk;
 pub mod context;
 pub mod database;
 pub mod engine;

@@ -1,9 +1,19 @@
-//! What the library counts about itself.
+//! What the library counts about itself, and what it can say of the file.
+
+mod health;
+mod wal;
+
+pub use self::{
+    health::Health,
+    wal::{WalOutcome, WalStatus},
+};
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+use serde::Serialize;
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -23,8 +33,19 @@ impl Counter {
     }
 }
 
-/// Who holds the writer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Who holds the writer, or a state of the database that it reads.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// let tx = db.begin().await?;
+/// assert!(db.writer_holder().unwrap().label.starts_with("db.begin at "));
+/// # tx.rollback().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Holder {
     /// What for, with the place in the application's source where that is known.
@@ -53,6 +74,12 @@ pub(crate) struct Counters {
     pub(crate) slow_inline: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) checkpoints_in_slot: Counter,
+    pub(crate) passes_complete: Counter,
+    pub(crate) passes_incomplete: Counter,
+    pub(crate) held_back: Counter,
+    pub(crate) old_readers: Counter,
+    pub(crate) interrupted_readers: Counter,
+    pub(crate) truncations: Counter,
     pub(crate) taken_over: Counter,
     pub(crate) sessions: Counter,
     pub(crate) session_conflicts: Counter,
@@ -103,6 +130,18 @@ pub struct Statistics {
     pub checkpoints: u64,
     /// Checkpoints that had to hold the writer, so that the log could start anew.
     pub checkpoints_in_slot: u64,
+    /// Passes over the log that moved all of it.
+    pub passes_complete: u64,
+    /// Passes that left frames, or a log that cannot start anew, for a reader.
+    pub passes_incomplete: u64,
+    /// How often writers were held back, since the log was over its limit.
+    pub held_back: u64,
+    /// Readers that became older than they may.
+    pub old_readers: u64,
+    /// Those of them that were ended.
+    pub interrupted_readers: u64,
+    /// How often the log's file was cut since nobody wrote.
+    pub truncations: u64,
     /// Saves that the writer's thread took over from a task that did not get to run.
     pub taken_over: u64,
     /// Sessions that were begun side by side with others.
@@ -178,6 +217,12 @@ impl Counters {
             slow_inline: self.slow_inline.get(),
             checkpoints: self.checkpoints.get(),
             checkpoints_in_slot: self.checkpoints_in_slot.get(),
+            passes_complete: self.passes_complete.get(),
+            passes_incomplete: self.passes_incomplete.get(),
+            held_back: self.held_back.get(),
+            old_readers: self.old_readers.get(),
+            interrupted_readers: self.interrupted_readers.get(),
+            truncations: self.truncations.get(),
             taken_over: self.taken_over.get(),
             sessions: self.sessions.get(),
             session_conflicts: self.session_conflicts.get(),

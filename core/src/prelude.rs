@@ -9,5 +9,6 @@ pub use crate::{
     },
     entity::{CommitSeq, Entity, EntityEmbed, EntityEnum, EntityNewtype},
     error::{Error, ErrorKind},
-    query::{Condition, Expr, Fetch, Projection, Query, Relation},
+    query::{Condition, Expr, Fetch, JsonFields, Projection, Query, Relation},
+    value::Deferred,
 };

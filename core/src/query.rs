@@ -22,19 +22,27 @@ mod columns;
 mod compound;
 mod condition;
 mod dates;
+mod derived;
+mod exact_text;
 mod fetch;
 mod filters;
 mod find;
 mod fragment;
 mod grouping;
+mod including;
+mod insert;
+mod json_field;
 mod json_list;
 mod json_path;
+mod named_row;
 mod nullable;
 mod operand;
 mod order_by;
+mod outer;
 mod page;
 mod part;
 mod raw;
+mod recursion;
 mod relation;
 mod route;
 mod run;
@@ -63,14 +71,19 @@ pub use self::{
     fetch::{Begun, Fetch, OfEach},
     find::find,
     fragment::{Argument, Arguments, List, fragment, list},
+    insert::{Insert, Takes},
+    json_field::{JsonField, JsonPart},
     json_list::JsonList,
     json_path::{JsonDocument, JsonScalar},
+    named_row::by_names,
     nullable::Nullable,
     operand::Operand,
     order_by::{OrderBy, Orders},
+    outer::outer,
     page::{Cursor, Page, Paged},
     part::{Computed, Expr, Part, value},
     raw::{FromRow, RawQuery, raw},
+    recursion::ToItself,
     relation::{Narrowed, Reached, Related, Relation},
     selection::{Make, Projection, Selection, Whole, With, made, projected},
     subquery::exists,
@@ -83,10 +96,11 @@ pub(crate) use self::{
     condition::Invalid,
     fetch::{Joined, most_keys},
     find::{by_key, found_by_key},
+    including::Included,
     step::Step,
     table_sql::TableSql,
 };
-pub use anabranch_macros::Projection;
+pub use anabranch_macros::{FromRow, JsonFields, Projection};
 
 use std::{fmt, marker::PhantomData};
 
@@ -94,7 +108,7 @@ use crate::{
     entity::{Column, Entity},
     error::Error,
     query::{condition::Shape, filters::Lifted},
-    sql::{OrderTerm, Piece, Predicate, Term},
+    sql::{OrderTerm, Predicate, Source, Term},
 };
 
 /// A query over the rows of entity `E`; a description that runs nothing until one of its ends is called, and may be
@@ -114,8 +128,10 @@ pub struct Query<E, S = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
-    /// SQL whose rows are read instead of the table's.
-    source: Option<Vec<Piece>>,
+    /// Rows that are read instead of the table's.
+    source: Option<Source>,
+    /// The deferred columns that the whole of a row is read with.
+    included: Included,
     /// How deep the deepest part is, but for what is read.
     shape: Shape,
     entity: PhantomData<fn() -> E>,
@@ -134,6 +150,7 @@ impl<E: Entity> Query<E> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
+            included: Included::NONE,
             source: None,
             shape: Shape::FLAT,
             entity: PhantomData,
@@ -180,7 +197,7 @@ impl<E: Entity> Query<E> {
         let mut query = Self::new();
         match fragment::source(sql, args) {
             Ok((pieces, shape)) => {
-                query.source = Some(pieces);
+                query.source = Some(Source::Sql(pieces));
                 query.shape = shape;
             }
             Err(invalid) => query.conditions = Err(invalid),
@@ -399,6 +416,7 @@ impl<E: Entity, S> Query<E, S> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
+            included: self.included,
             source: self.source,
             shape: self.shape,
             entity: PhantomData,
@@ -424,6 +442,7 @@ impl<E, S: Clone> Clone for Query<E, S> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
+            included: self.included,
             source: self.source.clone(),
             shape: self.shape,
             entity: PhantomData,

@@ -4,12 +4,15 @@
 //!
 //! Nothing here knows the engine, and the engine knows nothing of entities.
 
+mod around;
 mod batch;
 mod change;
+mod chunk;
 pub(crate) mod dml;
 mod executor;
 mod fold;
 mod identifier;
+mod insert;
 mod list;
 mod literal;
 mod predicate;
@@ -24,12 +27,14 @@ pub(crate) mod fixture;
 pub(crate) use self::{
     batch::{Arg, Batch, Expect, Mismatch, NewKey, Receipt, Refusal, Step},
     change::{Delete, Insert, Update},
+    chunk::{Chunk, ChunkKey, Several, Unchanged},
     fold::{FOLD, WITHIN, folded},
     identifier::{Identifier, Quoted},
+    insert::{InsertSelected, Selected},
     literal::Literal,
     predicate::{Comparison, Pattern, Predicate},
     render::statement_of,
-    select::{ColumnList, Compound, Direction, Select, SetOperation},
+    select::{ColumnList, Compound, Direction, Listed, Recursion, Select, SetOperation, Source},
     term::{Aggregate, Frame, Hop, On, OrderTerm, Piece, Term, Window},
 };
 pub use self::{

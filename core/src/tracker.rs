@@ -16,6 +16,7 @@
 mod cascade;
 mod change;
 mod erased;
+mod fill;
 mod handle;
 mod ledger;
 mod record;
@@ -169,11 +170,18 @@ impl Tracker {
         Ok(self.insert(entity, Life::Stored))
     }
 
-    /// Tracks an entity that was read from the database. One that is tracked already stays as it is; one that was
-    /// removed here is left out.
+    /// Tracks an entity that was read from the database. One that is tracked already stays as it is, but for deferred
+    /// columns that are loaded now; one that was removed here is left out.
     pub(crate) fn track<E: Entity>(&mut self, entity: E) -> Option<Tracked<E>> {
         match self.lookup::<E>(&entity.key()) {
-            Some(known) => known,
+            Some(known) => {
+                if let Some(handle) = known
+                    && const { E::TABLE.defers() }
+                {
+                    self.fill(handle, &entity);
+                }
+                known
+            }
             None => Some(self.insert(entity, Life::Stored)),
         }
     }

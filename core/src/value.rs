@@ -24,9 +24,11 @@
 //! | a struct around one of these with `derive(EntityNewtype)` | the same |
 //! | [`Value`] | any class: for columns of other programs that hold a mixture |
 //! | an `Option` of these | the same, or NULL |
+//! | a [`Deferred`] of these | the same, read only where it is asked for |
 
 mod any;
 mod calendar;
+mod deferred;
 mod from_json;
 mod json;
 mod key;
@@ -40,6 +42,7 @@ use std::{borrow::Cow, fmt};
 pub(crate) use self::{json::to_json, text::check_text};
 
 pub use self::{
+    deferred::Deferred,
     json::Json,
     key::{KeyColumn, KeyOrigin, PrimaryKey, TEMPORARY_KEYS},
     padded::{Padded, PaddedNumber},
@@ -63,6 +66,8 @@ pub enum Value {
     Text(String),
     /// Bytes.
     Blob(Vec<u8>),
+    /// In the place of a [`Deferred`] column that was not read. No row holds it, and nothing stores it.
+    Unread,
 }
 
 /// A borrowed value, as a row hands it out.
@@ -78,6 +83,8 @@ pub enum ValueRef<'a> {
     Text(&'a [u8]),
     /// Bytes.
     Blob(&'a [u8]),
+    /// In the place of a [`Deferred`] column that was not read. No row holds it.
+    Unread,
 }
 
 /// A row of a result while it is being read.
@@ -87,7 +94,17 @@ pub trait Row {
 
     /// The value of the column at `index`, counted from 0; NULL beyond the last.
     fn value(&self, index: usize) -> ValueRef<'_>;
+
+    /// What `find` makes of the names of all columns. It is asked once for a statement, however many rows that has.
+    #[doc(hidden)]
+    fn places(&self, _find: FindPlaces<'_>) -> Result<&[usize], ValueError> {
+        Err(ValueError::fixed("the columns of this row have no names"))
+    }
 }
+
+/// Finds the positions of columns among the names of all.
+#[doc(hidden)]
+pub type FindPlaces<'a> = &'a dyn Fn(&[&str]) -> Result<Vec<usize>, ValueError>;
 
 /// How a column is declared; the names are those of STRICT tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -270,6 +287,7 @@ impl Value {
             Self::Real(value) => ValueRef::Real(*value),
             Self::Text(value) => ValueRef::Text(value.as_bytes()),
             Self::Blob(value) => ValueRef::Blob(value),
+            Self::Unread => ValueRef::Unread,
         }
     }
 
@@ -281,7 +299,7 @@ impl Value {
 }
 
 impl ValueRef<'_> {
-    /// The storage class, as `typeof()` would name it.
+    /// The storage class, as `typeof()` would name it, if there is a value.
     #[must_use]
     pub const fn class(self) -> &'static str {
         match self {
@@ -290,6 +308,7 @@ impl ValueRef<'_> {
             Self::Real(_) => "real",
             Self::Text(_) => "text",
             Self::Blob(_) => "blob",
+            Self::Unread => "a column that was not read",
         }
     }
 
@@ -305,6 +324,7 @@ impl ValueRef<'_> {
             ValueRef::Real(value) => Value::Real(value),
             ValueRef::Text(_) => Value::Text(String::decode(self)?),
             ValueRef::Blob(value) => Value::Blob(value.to_vec()),
+            ValueRef::Unread => Value::Unread,
         })
     }
 }

@@ -28,6 +28,9 @@ use crate::{
     settings::{FieldPath, Settings},
 };
 
+/// A row tells in the bits of one integer, which is not negative, which of them were read.
+const MOST_DEFERRED: usize = 63;
+
 /// An entity, ready to be written out.
 struct Entity {
     name: Ident,
@@ -91,6 +94,7 @@ impl Entity {
             columns,
         };
         entity.check_paths(&mut errors);
+        entity.check_deferred(&mut errors);
         entity.check_rowid(&settings, &mut errors);
         errors.finish(entity)
     }
@@ -123,6 +127,33 @@ impl Entity {
         let foreign_keys = self.foreign_keys.iter().map(|key| &key.columns);
         for path in indexes.chain(foreign_keys).flatten() {
             self.columns.check_path(path, errors);
+        }
+    }
+
+    /// What a save needs to know is always read.
+    fn check_deferred(&self, errors: &mut Errors) {
+        let unique = (self.indexes.iter()).filter(|index| index.options.unique);
+        let unique = unique.filter_map(|index| match &index.on {
+            IndexOn::Columns(columns) => Some(columns),
+            IndexOn::Expressions(_) => None,
+        });
+        let foreign_keys = self.foreign_keys.iter().map(|key| &key.columns);
+        for path in unique.chain(foreign_keys).flatten() {
+            if (self.columns.find(&path.field)).is_some_and(|(_, field)| field.deferred) {
+                errors.push(
+                    &path.field,
+                    "a deferred column may not be there when it is needed: a unique index or a foreign key cannot have it",
+                );
+            }
+        }
+        let mut deferred = self.columns.fields.iter().filter(|field| field.deferred);
+        if let Some(field) = deferred.nth(MOST_DEFERRED) {
+            errors.push(
+                &field.member,
+                format!(
+                    "an entity has {MOST_DEFERRED} deferred columns at most: remove `Deferred`"
+                ),
+            );
         }
     }
 
@@ -186,6 +217,9 @@ fn table_name(name: &Ident, settings: &Settings, errors: &mut Errors) -> String 
     table
 }
 
+/// `PrimaryKey` is implemented for tuples of so many.
+const MOST_KEY_COLUMNS: usize = 12;
+
 fn check_key(name: &Ident, fields: &[Field], errors: &mut Errors) {
     let key: Vec<_> = (fields.iter())
         .filter(|field| field.role == Some(Role::Id))
@@ -195,10 +229,10 @@ fn check_key(name: &Ident, fields: &[Field], errors: &mut Errors) {
             name,
             "no field is the key: write #[entity(id)] on one of type `i64`, `Uuid` or `String`, or on several",
         );
-    } else if let Some(fifth) = key.get(4) {
+    } else if let Some(excess) = key.get(MOST_KEY_COLUMNS) {
         errors.push(
-            &fifth.member,
-            "a key has at most four columns: remove `id` here, or give the entity a key of its own and a unique index",
+            &excess.member,
+            "a key has at most twelve columns: remove `id` here, or give the entity a key of its own and a unique index",
         );
     }
     // Of several columns each may be unique, or be looked for, by itself.

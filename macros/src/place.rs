@@ -29,6 +29,11 @@ pub(crate) enum Place {
     HasOne,
     Projection,
     ProjectionField,
+    /// A struct that is read from a row of raw SQL.
+    Row,
+    RowField,
+    /// A struct that is stored as JSON.
+    Json,
 }
 
 /// What a field of an entity takes.
@@ -133,6 +138,11 @@ impl Place {
             Self::HasOne => &["by"],
             Self::Projection => &["entity", "crate"],
             Self::ProjectionField => &["from", "nested", "json", "scale", "padded"],
+            Self::Row => &["rename_all", "crate"],
+            Self::Json => &["crate"],
+            Self::RowField => &[
+                "column", "json", "scale", "padded", "embed", "prefix", "skip",
+            ],
         }
     }
 
@@ -145,6 +155,7 @@ impl Place {
     pub(crate) const fn attribute(self) -> &'static str {
         match self {
             Self::Projection | Self::ProjectionField => "projection",
+            Self::Row | Self::RowField => "row",
             _ => "entity",
         }
     }
@@ -180,6 +191,9 @@ impl Place {
             Self::HasOne => "a relation to one",
             Self::Projection => "a projection",
             Self::ProjectionField => "a field of a projection",
+            Self::Row => "a struct of a row",
+            Self::Json => "a struct of JSON",
+            Self::RowField => "a field of a row",
         }
     }
 
@@ -193,6 +207,9 @@ impl Place {
             Self::HasOne => &[Self::HasMany, Self::Struct],
             Self::Projection => &[Self::ProjectionField],
             Self::ProjectionField => &[Self::Projection],
+            Self::Row => &[Self::RowField],
+            Self::Json => &[],
+            Self::RowField => &[Self::Row],
             Self::Embedded => &[Self::EmbeddedField, Self::Struct],
             Self::EmbeddedField => &[Self::Field, Self::Struct],
             Self::EmbeddedEnum => &[Self::EmbeddedVariant, Self::VariantField, Self::Enum],

@@ -46,7 +46,7 @@ impl Parse for Setting {
             let expression = input
                 .parse::<Expr>()
                 .map_err(|error| syn::Error::new(error.span(), "expected a literal or a name"))?;
-            Some(match expression {
+            Some(match ungrouped(expression) {
                 Expr::Lit(literal) => SettingValue::Literal(literal.lit),
                 Expr::Path(path) if path.qself.is_none() => SettingValue::Path(path.path),
                 other => SettingValue::Expression(other),
@@ -59,6 +59,14 @@ impl Parse for Setting {
             None
         };
         Ok(Self { name, value })
+    }
+}
+
+/// Without the group that a `macro_rules!` puts around what it was given.
+fn ungrouped(expression: Expr) -> Expr {
+    match expression {
+        Expr::Group(group) => ungrouped(*group.expr),
+        other => other,
     }
 }
 

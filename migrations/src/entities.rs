@@ -16,7 +16,7 @@ mod indexes;
 mod model;
 mod names;
 mod notes;
-mod open;
+pub(crate) mod open;
 mod references;
 mod relations;
 mod source;

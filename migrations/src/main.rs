@@ -9,10 +9,10 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     match command::Command::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Ok(code) => code,
+        Err((error, code)) => {
             eprintln!("anabranch: {error}");
-            ExitCode::FAILURE
+            code
         }
     }
 }

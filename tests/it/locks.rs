@@ -362,7 +362,7 @@ async fn vacuum_and_checkpoints_run_beside_readers_and_writers() {
                     0 => drop(save_note(&db, format!("{round}")).await.unwrap()),
                     1 => assert!(Note::query().count(&db).await.unwrap() > 0),
                     2 => drop(db.checkpoint().await.unwrap()),
-                    _ => db.vacuum().await.unwrap(),
+                    _ => drop(db.vacuum().await.unwrap()),
                 }
             }
         })

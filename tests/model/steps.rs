@@ -385,7 +385,7 @@ impl Run {
                 Value::Integer(value) => json!(value),
                 Value::Real(value) => json!(value),
                 Value::Text(value) => json!(value),
-                Value::Blob(_) => unreachable!("there are no blobs"),
+                Value::Blob(_) | Value::Unread => unreachable!("there are no blobs"),
             };
             object.insert(spec.columns[*column].to_owned(), value);
         }

@@ -12,6 +12,7 @@ mod dropped_futures;
 mod futurelock;
 mod processes;
 mod sessions;
+mod wal;
 
 use std::{
     future::{Future, poll_fn},

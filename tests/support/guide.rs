@@ -38,3 +38,11 @@ pub struct Transactions;
 
 #[doc = include_str!("../../docs/guide/src/writing.md")]
 pub struct Writing;
+
+#[doc = include_str!("../../docs/guide/src/operations.md")]
+pub struct Operations;
+
+#[doc = include_str!("../../docs/guide/src/wal-health.md")]
+pub struct WalHealth;
+#[doc = include_str!("../../docs/guide/src/import.md")]
+pub struct Imports;

@@ -144,6 +144,7 @@ fn owned(value: Value) -> types::Value {
         Value::Real(real) => types::Value::Real(real),
         Value::Text(text) => types::Value::Text(text),
         Value::Blob(bytes) => types::Value::Blob(bytes),
+        Value::Unread => unreachable!("no argument is one"),
     }
 }
 

@@ -127,6 +127,7 @@ fn write_value(f: &mut fmt::Formatter<'_>, value: Option<&Value>, none: &str) ->
         None => f.write_str(none),
         Some(value) if AnyEntry::is_temporary_key(value) => f.write_str("(temporary key)"),
         Some(Value::Null) => f.write_str("NULL"),
+        Some(Value::Unread) => f.write_str("(not loaded)"),
         Some(Value::Integer(value)) => write!(f, "{value}"),
         Some(Value::Real(value)) => write!(f, "{value:?}"),
         Some(Value::Text(text)) => match text.char_indices().nth(SHOWN) {

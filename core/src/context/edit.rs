@@ -12,8 +12,8 @@ use crate::{
 
 impl Context<'_> {
     /// Tracks an entity that is a row already and was changed elsewhere: the next save writes every column of it but
-    /// the key and what the library keeps, and checks that the row still has the entity's version. An entity whose
-    /// key is unset is added instead.
+    /// the key, what the library keeps, and deferred columns that are not loaded, and checks that the row still has the
+    /// entity's version. An entity whose key is unset is added instead.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Context<'_> {
     ///
     /// Numbers, strings and `null` are read as the field has them. Dates are text, as stored or as in RFC 3339; a
     /// UUID is text; bytes are an array of numbers; a struct that is embedded is an object,
-    /// which makes it if it was `None`.
+    /// which makes it if it was `None`. A deferred column stays as it is for `null`, as serde writes one that is not loaded.
     ///
     /// * A key that is mentioned must be the entity's.
     /// * A version that is mentioned is the one that the next save checks against: so a form that was filled in
@@ -168,7 +168,8 @@ impl Context<'_> {
     }
 
     /// Has the next save write a column even if its value is as it was read. False if it will not: the entity is
-    /// added (all of it is written), removed or not tracked; the column is the key or kept by the library.
+    /// added (all of it is written), removed or not tracked; the column is the key, kept by the library, or deferred and
+    /// not loaded.
     ///
     /// # Examples
     ///

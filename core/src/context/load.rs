@@ -78,7 +78,8 @@ impl Session {
 
 impl<E: Entity, S: Tracking<E>> Query<E, S> {
     /// Runs the query and tracks its entities in `ctx`, those that relations lead to as well. One that is tracked
-    /// already stays as it is there, with its local changes; one that was removed there is left out, and with it from the
+    /// already stays as it is there, with its local changes, and takes from its row only deferred columns that it did not
+    /// have; one that was removed there is left out, and with it from the
     /// answer (though it is tracked) what always refers to it.
     ///
     /// ```

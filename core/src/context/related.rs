@@ -164,7 +164,7 @@ impl Context<'_> {
     }
 
     /// The values in some columns of a tracked entity; nothing if one is NULL.
-    fn values<E: Entity>(
+    pub(in crate::context) fn values<E: Entity>(
         &self,
         handle: Tracked<E>,
         columns: &[usize],
@@ -328,7 +328,7 @@ fn nothing() -> Error {
     Error::new(ErrorKind::NotFound, "nothing is known of the handle")
 }
 
-fn only<const N: usize>(steps: Vec<Step>) -> Result<[Step; N]> {
+pub(in crate::context) fn only<const N: usize>(steps: Vec<Step>) -> Result<[Step; N]> {
     Ok(<[Step; N]>::try_from(steps)
         .map_err(|_| Invalid::Refused("a relation has more steps than its type says"))?)
 }

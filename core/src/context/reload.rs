@@ -4,12 +4,13 @@ use crate::{
     context::{Context, Tracked},
     entity::Entity,
     error::Result,
-    query,
+    query::{self, Included},
 };
 
 impl Context<'_> {
     /// Reads the row of an entity again and takes its values: local changes are dropped, also a removal, and the
-    /// state is `Unchanged`. An added entity becomes the row that has its key, if there is one.
+    /// state is `Unchanged`. An added entity becomes the row that has its key, if there is one. Deferred columns are read if
+    /// they are loaded.
     ///
     /// False if there is no such row: an entity that was stored is detached then, an added one stays added. False,
     /// too, of a handle that is not tracked.
@@ -86,6 +87,11 @@ impl Context<'_> {
         let Some(key) = self.tracker.row_key(handle) else {
             return Ok(None);
         };
-        Ok(self.read(query::by_key(&key)?).await?.into_iter().next())
+        let included = (self.tracker.get(handle)).map_or(Included::NONE, Included::of);
+        Ok(self
+            .read(query::by_key(&key, included)?)
+            .await?
+            .into_iter()
+            .next())
     }
 }

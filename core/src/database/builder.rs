@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use crate::{
     context::{Interceptor, Interceptors},
     database::Database,
-    engine::{AutoVacuum, Bytes, Engine, Execution, Options, Synchronous, TempStore},
+    engine::{AutoVacuum, Bytes, Engine, Execution, Options, Synchronous, TempStore, WalPolicy},
     error::Result,
 };
 
@@ -76,6 +76,12 @@ impl DatabaseBuilder {
     /// To which size the log's file is cut when it starts anew. Default: 64 MiB.
     pub const fn journal_size_limit(mut self, limit: Bytes) -> Self {
         self.options.journal_size_limit = limit;
+        self
+    }
+
+    /// What is done about a log that grows. Default: [`WalPolicy::new`].
+    pub const fn wal_policy(mut self, policy: WalPolicy) -> Self {
+        self.options.wal_policy = policy;
         self
     }
 

@@ -1,5 +1,7 @@
 //! Applying one batch inside of an open transaction: keys, statements, checks.
 
+use std::cell::OnceCell;
+
 use rusqlite::{CachedStatement, Connection};
 
 use crate::{
@@ -211,7 +213,7 @@ pub(in crate::engine) fn as_undone(
 
 /// SQLite inserted no row and gave no error: the triggers of a view may do anything with it, but a table should have
 /// it now.
-fn was_inserted(connection: &Connection, table: &'static str) -> Result<()> {
+pub(in crate::engine) fn was_inserted(connection: &Connection, table: &'static str) -> Result<()> {
     if is_view(connection, table)? {
         return Ok(());
     }
@@ -251,7 +253,7 @@ fn missed(
     Ok(Some(found))
 }
 
-fn is_view(connection: &Connection, table: &str) -> Result<bool> {
+pub(in crate::engine) fn is_view(connection: &Connection, table: &str) -> Result<bool> {
     connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE)",
@@ -329,7 +331,8 @@ fn column_names(statement: &CachedStatement<'_>) -> Vec<String> {
 
 /// All values of a row.
 fn values(row: &rusqlite::Row<'_>, columns: &[String]) -> Result<Vec<Value>> {
-    let row = PresentRow(row);
+    let places = &OnceCell::new();
+    let row = PresentRow { row, places };
     (columns.iter().enumerate())
         .map(|(index, column)| {
             (row.value(index).to_value()).map_err(|error| {

@@ -16,8 +16,13 @@ use rusqlite::Connection;
 use crate::{
     engine::{
         block_on::block_on,
+        busy,
         core::Core,
         ffi::PlainConnection,
+        monitor::Monitor,
+        passes::Pass,
+        reader_gate::ClosedReaderGate,
+        sessions::ClosedGate,
         slot::{End, Label},
         sqlite_error::from_rusqlite,
         transaction::turn,
@@ -27,9 +32,9 @@ use crate::{
 };
 
 /// How long a restart waits for readers of the log, with the slot held.
-const READERS: Duration = Duration::from_millis(50);
-/// How long it waits for open sessions, with new ones kept waiting, once the log is this many times as long as it should
-/// be.
+pub(in crate::engine) const READERS: Duration = Duration::from_millis(50);
+/// How long it waits for open sessions and readers, with new ones kept waiting, once the log is this many times as long
+/// as it should be.
 const SESSIONS: Duration = Duration::from_secs(1);
 const MOST_LOGS: u32 = 4;
 
@@ -49,6 +54,8 @@ struct Shared {
 struct State {
     wanted: bool,
     ended: bool,
+    /// The database is being closed: nobody is to be waited for.
+    hurries: bool,
     /// The thread is gone, and its connection closed.
     closed: bool,
 }
@@ -74,6 +81,8 @@ impl Checkpoint {
 /// How hard a checkpoint tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Mode {
+    /// Not at all: it counts.
+    Look,
     Passive,
     Restart,
     Truncate,
@@ -81,7 +90,14 @@ pub(in crate::engine) enum Mode {
 
 /// Runs a checkpoint on a connection that has no transaction open. Kind `Busy` while another one is under way.
 pub(in crate::engine) fn checkpoint(connection: &Connection, mode: Mode) -> Result<Checkpoint> {
+    let Pass { frames, moved, .. } = run(connection, mode)?;
+    Ok(Checkpoint { frames, moved })
+}
+
+/// The same, and whether it waited for readers in vain.
+pub(in crate::engine) fn run(connection: &Connection, mode: Mode) -> Result<Pass> {
     let sql = match mode {
+        Mode::Look => "PRAGMA wal_checkpoint(NOOP)",
         Mode::Passive => "PRAGMA wal_checkpoint(PASSIVE)",
         Mode::Restart => "PRAGMA wal_checkpoint(RESTART)",
         Mode::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
@@ -90,12 +106,18 @@ pub(in crate::engine) fn checkpoint(connection: &Connection, mode: Mode) -> Resu
         let count: i64 = row.get(index)?;
         Ok(u32::try_from(count).ok())
     };
-    let (frames, moved) = connection
-        .query_row(sql, [], |row| Ok((count(row, 1)?, count(row, 2)?)))
+    let (is_busy, frames, moved) = connection
+        .query_row(sql, [], |row| {
+            Ok((row.get(0)?, count(row, 1)?, count(row, 2)?))
+        })
         .map_err(|error| from_rusqlite(error).with_statement(sql))?;
     // Both are -1 when another connection is at it: no error to SQLite, but nothing was done here.
     match (frames, moved) {
-        (Some(frames), Some(moved)) => Ok(Checkpoint { frames, moved }),
+        (Some(frames), Some(moved)) => Ok(Pass {
+            frames,
+            moved,
+            is_busy,
+        }),
         _ => Err(Error::new(
             ErrorKind::Busy,
             "another connection is moving the log into the database file",
@@ -116,11 +138,9 @@ impl Checkpointer {
             .name("anabranch-checkpoint".to_owned())
             .spawn(move || {
                 let closes = Closes(Arc::clone(&shared));
+                let mut monitor = None;
                 while let Some(is_rung) = shared.wait() {
                     let has_moved = whereabouts.look(&connection);
-                    if !is_rung && !has_moved {
-                        continue;
-                    }
                     let Some(core) = core.upgrade() else { break };
                     if has_moved {
                         drop(connection);
@@ -129,11 +149,11 @@ impl Checkpointer {
                         drop(closes);
                         return;
                     }
-                    core.counters.checkpoints.add(1);
-                    if let Err(error) = pass(&core, &connection)
+                    if let Err(error) = work(&core, &connection, &mut monitor, is_rung)
                         && error.kind() != ErrorKind::Closed
                     {
                         tracing::warn!(%error, "a checkpoint failed; it is tried again as the log grows");
+                        core.passes.note(Err(&error), Instant::now());
                         let frames = core.wal_size.frames();
                         core.wal_size
                             .wake_at(frames + core.options.wal_autocheckpoint);
@@ -149,6 +169,24 @@ impl Checkpointer {
     pub(in crate::engine) fn bell(&self) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || shared.ring(false)
+    }
+
+    /// Has the thread wait for no reader any more, since the database is being closed.
+    pub(in crate::engine) fn hurry(&self) {
+        self.shared.lock().hurries = true;
+        self.shared.bell.notify_all();
+    }
+
+    /// Waits for a moment; whether the database is still open then. For the thread itself.
+    pub(in crate::engine) fn goes_on_for(&self, moment: Duration) -> bool {
+        let shared = &self.shared;
+        let (state, _) = shared
+            .bell
+            .wait_timeout_while(shared.lock(), moment, |state| {
+                !state.hurries && !state.ended
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        !state.hurries && !state.ended
     }
 
     /// Ends the thread after the pass at hand.
@@ -233,45 +271,117 @@ fn let_go(core: &Arc<Core>) {
     drop(lease);
 }
 
-fn pass(core: &Arc<Core>, connection: &Connection) -> Result<()> {
-    let threshold = core.options.wal_autocheckpoint;
-    // Another process that is at it moves our frames as well.
-    match checkpoint(connection, Mode::Passive) {
-        Err(error) if error.kind() != ErrorKind::Busy => return Err(error),
-        _ => {}
+/// A pass if it was asked for, and a look at the log's health.
+fn work(
+    core: &Arc<Core>,
+    connection: &Connection,
+    monitor: &mut Option<Monitor>,
+    is_rung: bool,
+) -> Result<()> {
+    let monitor = match monitor {
+        Some(monitor) => monitor,
+        None => monitor.insert(Monitor::new(connection)?),
+    };
+    if is_rung {
+        core.counters.checkpoints.add(1);
+        pass(core, connection, monitor)?;
+        if !monitor.is_due() {
+            return Ok(());
+        }
     }
+    match monitor.tick(core, connection) {
+        // Another process recovers the log, or moves it.
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
+        other => other,
+    }
+}
+
+fn pass(core: &Arc<Core>, connection: &Connection, monitor: &mut Monitor) -> Result<()> {
+    let threshold = core.options.wal_autocheckpoint;
+    let moved = run(connection, Mode::Passive);
     let restart_at = threshold + threshold / 2;
     if core.wal_size.frames() < restart_at {
+        core.note_pass(moved.as_ref().copied());
         // If every frame was moved and no reader is in the way, the next write starts the log anew.
         core.wal_size.wake_at(restart_at);
-        return Ok(());
+    }
+    // Another process that is at it moves our frames as well.
+    match moved {
+        Err(error) if error.kind() != ErrorKind::Busy => return Err(error),
+        _ if core.wal_size.frames() < restart_at => return Ok(()),
+        _ => {}
     }
     core.counters.checkpoints_in_slot.add(1);
-    // Sessions that follow one another would always leave one in the way. Those that are open may end first.
-    let gate = core.sessions.close_gate();
+    let limit = monitor.limit(core);
+    let lease;
+    let restarted = {
+        let _gates = (core.wal_size.frames() < limit).then(|| wait_for_readers(core));
+        lease = block_on(turn(core, Label::new("a checkpoint")))?;
+        core.look(connection)?;
+        restart(connection)
+    };
+    lease.relabel(Label::new("a log over its limit, for a reader in the way"));
+    let restarted = monitor.hold_back(core, connection, restarted);
+    core.note_pass(restarted.as_ref().copied());
+    let frames = core.wal_size.frames();
+    core.wal_size.wake_at(match &restarted {
+        Ok(restarted) if restarted.is_complete() && !restarted.is_busy => threshold,
+        // A reader is in the way: not again before the log has grown by as much, or reached its limit.
+        _ => (frames + threshold).min(limit.max(frames + 1)),
+    });
+    drop(lease);
+    match restarted {
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Sessions and readers that follow one another would always leave one in the way. Those that are open may end first,
+/// while new ones wait.
+fn wait_for_readers(core: &Core) -> (ClosedGate<'_>, Option<ClosedReaderGate<'_>>) {
+    let threshold = core.options.wal_autocheckpoint;
     let patience = if core.wal_size.frames() > threshold.saturating_mul(MOST_LOGS) {
         SESSIONS
     } else {
         READERS
     };
+    let now = Instant::now();
+    let sessions = core.sessions.close_gate();
+    // Whoever is open for longer than that will not end in time, and nobody need wait for it.
+    let is_hopeless = (core.pool.oldest())
+        .is_some_and(|(_, since)| now.saturating_duration_since(since) > patience);
+    let readers = (!is_hopeless).then(|| core.reader_gate.close(now + patience + READERS));
     core.history.wait_until_idle(patience);
-    let lease = block_on(turn(core, Label::new("a checkpoint")))?;
-    core.look(connection)?;
-    connection.busy_timeout(READERS).map_err(from_rusqlite)?;
-    let restarted = checkpoint(connection, Mode::Restart);
+    if !is_hopeless {
+        core.pool.wait_until_back(now, now + patience);
+    }
+    (sessions, readers)
+}
+
+/// Moves all frames, so that the next write starts the log anew; waits a short moment for readers of the log. With the
+/// slot held.
+pub(in crate::engine) fn restart(connection: &Connection) -> Result<Pass> {
+    within(connection, READERS, Mode::Restart)
+}
+
+/// A checkpoint that waits so long for readers.
+pub(in crate::engine) fn within(
+    connection: &Connection,
+    patience: Duration,
+    mode: Mode,
+) -> Result<Pass> {
+    connection.busy_timeout(patience).map_err(from_rusqlite)?;
+    let ended = run(connection, mode);
     connection
         .busy_timeout(Duration::ZERO)
         .map_err(from_rusqlite)?;
-    let frames = core.wal_size.frames();
-    core.wal_size.wake_at(match &restarted {
-        Ok(restarted) if restarted.is_complete() => threshold,
-        // A reader is in the way: not again before the log has grown by as much.
-        _ => frames + threshold,
-    });
-    drop(lease);
-    drop(gate);
-    match restarted {
-        Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
-        other => other.map(drop),
-    }
+    ended
+}
+
+/// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
+pub(in crate::engine) fn truncate_log(connection: &Connection, core: &Core) -> Result<Checkpoint> {
+    core.look(connection)?;
+    busy::retrying(core.options.busy_timeout, || {
+        checkpoint(connection, Mode::Truncate)
+    })
 }

@@ -1,6 +1,6 @@
 //! Opening connections: the pragmas of each, in the right order, read back; and running statements on them.
 
-use std::{path::Path, time::Duration};
+use std::{cell::OnceCell, path::Path, time::Duration};
 
 use rusqlite::{
     Connection, OpenFlags, ToSql,
@@ -15,7 +15,7 @@ use crate::{
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
-    value::{Row, Value, ValueRef},
+    value::{FindPlaces, Row, Value, ValueError, ValueRef},
 };
 
 /// What a connection is for.
@@ -213,26 +213,42 @@ impl ToSql for Bound<'_> {
             Value::Real(value) => ToSqlOutput::Owned(OwnedValue::Real(*value)),
             Value::Text(value) => ToSqlOutput::Borrowed(SqliteRef::Text(value.as_bytes())),
             Value::Blob(value) => ToSqlOutput::Borrowed(SqliteRef::Blob(value)),
+            Value::Unread => {
+                let message = "a column that was not read has no value";
+                return Err(rusqlite::Error::ToSqlConversionFailure(message.into()));
+            }
         })
     }
 }
 
 /// A row that SQLite is at.
-pub(in crate::engine) struct PresentRow<'a, 'b>(pub(in crate::engine) &'a rusqlite::Row<'b>);
+pub(in crate::engine) struct PresentRow<'a, 'b> {
+    pub(in crate::engine) row: &'a rusqlite::Row<'b>,
+    /// Where columns are that are looked for by name; of the whole statement.
+    pub(in crate::engine) places: &'a OnceCell<Vec<usize>>,
+}
 
 impl Row for PresentRow<'_, '_> {
     fn width(&self) -> usize {
-        self.0.as_ref().column_count()
+        self.row.as_ref().column_count()
     }
 
     fn value(&self, index: usize) -> ValueRef<'_> {
-        match self.0.get_ref(index) {
+        match self.row.get_ref(index) {
             Ok(SqliteRef::Integer(value)) => ValueRef::Integer(value),
             Ok(SqliteRef::Real(value)) => ValueRef::Real(value),
             Ok(SqliteRef::Text(value)) => ValueRef::Text(value),
             Ok(SqliteRef::Blob(value)) => ValueRef::Blob(value),
             Ok(SqliteRef::Null) | Err(_) => ValueRef::Null,
         }
+    }
+
+    fn places(&self, find: FindPlaces<'_>) -> Result<&[usize], ValueError> {
+        if let Some(places) = self.places.get() {
+            return Ok(places);
+        }
+        let found = find(&self.row.as_ref().column_names())?;
+        Ok(self.places.get_or_init(|| found))
     }
 }
 

@@ -24,7 +24,9 @@ use crate::{
         lost_log,
         options::{Execution, Options, Synchronous},
         pace::Pace,
+        passes::{Pass, Passes},
         pool::{Lent, Pool},
+        reader_gate::ReaderGate,
         rerun::Heats,
         sessions::Sessions,
         slot::{End, Label, Slot},
@@ -62,6 +64,8 @@ pub(in crate::engine) struct Core {
     pub(in crate::engine) pace: Pace,
     pub(in crate::engine) threads: Threads,
     pub(in crate::engine) checkpointer: Checkpointer,
+    pub(in crate::engine) passes: Passes,
+    pub(in crate::engine) reader_gate: ReaderGate,
     pub(in crate::engine) capacity: Option<Arc<Semaphore>>,
     pub(in crate::engine) counters: Counters,
     pub(in crate::engine) options: Options,
@@ -130,6 +134,22 @@ impl Core {
         };
         self.look_again(&lent.connection, lent.since)?;
         Ok(lent)
+    }
+
+    /// A pass over the log has ended.
+    pub(in crate::engine) fn note_pass(&self, pass: Result<Pass, &Error>) {
+        match &pass {
+            Ok(pass) if pass.is_complete() && !pass.is_busy => self.counters.passes_complete.add(1),
+            Ok(_) => self.counters.passes_incomplete.add(1),
+            Err(_) => {}
+        }
+        self.passes.note(pass, Instant::now());
+    }
+
+    /// Lends a read connection for longer than a query, of a file that is still where it was opened.
+    pub(in crate::engine) async fn lend_for_long(&self, label: Label) -> Result<Lent> {
+        self.reader_gate.pass().await;
+        self.lend(label).await
     }
 
     /// Makes sure that the file is where it was opened.

@@ -14,11 +14,14 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use sqlx::SqliteConnection;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    engine::{core::Core, ffi::MixedConnection, hooks::Authorizer, sqlite_error::from_rusqlite},
+    engine::{
+        core::Core, ffi::MixedConnection, hooks::Authorizer, sqlite_error::from_rusqlite, streaming,
+    },
     error::{Error, ErrorKind, Result},
+    sql::Read,
 };
 
 /// What has a connection with an open transaction, and undoes that when it is dropped.
@@ -31,6 +34,8 @@ pub(in crate::engine) trait Holds: Send + 'static {
 pub(in crate::engine) struct Exchange<H> {
     core: Arc<Core>,
     held: Option<H>,
+    /// Where it comes back from the thread of a stream.
+    returning: Option<oneshot::Receiver<H>>,
     state: State,
     /// A raw query was begun and did not end well, or not yet.
     unfinished: bool,
@@ -66,6 +71,7 @@ impl<H: Holds> Exchange<H> {
         Self {
             core,
             held: Some(held),
+            returning: None,
             state: State::Open,
             unfinished: false,
             failed: false,
@@ -123,6 +129,37 @@ impl<H: Holds> Exchange<H> {
         outcome
     }
 
+    /// Has a thread send the rows of a read, which has the connection until the rows end, or nobody takes them any more.
+    pub(in crate::engine) async fn stream<T: Send + 'static>(
+        &mut self,
+        read: Read<T>,
+    ) -> Result<mpsc::Receiver<Result<Vec<T>>>> {
+        self.ready().await?;
+        let held = self.held.take().ok_or_else(gone)?;
+        let authorizer = Arc::clone(&self.authorizer);
+        let (pages, returned) = streaming::start(&self.core, held, move |held, pages| {
+            streaming::produce(view(held)?, &authorizer, &read, |page| {
+                pages.blocking_send(Ok(page)).is_ok()
+            })
+        })?;
+        self.returning = Some(returned);
+        Ok(pages)
+    }
+
+    /// Waits for the connection, if a stream had it.
+    async fn take_back(&mut self) -> Result<()> {
+        let Some(returning) = &mut self.returning else {
+            return Ok(());
+        };
+        let returned = returning.await;
+        self.returning = None;
+        self.held = Some(returned.map_err(|_| gone())?);
+        // As after a raw query that failed: there is nothing to stop, and it is to be asked whether the transaction ended.
+        self.unfinished = true;
+        self.failed = true;
+        Ok(())
+    }
+
     /// Waits until the connection can be used for typed work, and makes sure that the transaction is open.
     pub(in crate::engine) async fn ready(&mut self) -> Result<()> {
         if self.state == State::Ended {
@@ -141,6 +178,7 @@ impl<H: Holds> Exchange<H> {
     /// Waits until sqlx's worker is idle; a query that nobody waits for is stopped. One that failed is not: there is
     /// nothing to stop, and while a full-text table has a reader open SQLite does not forget an interrupt.
     pub(in crate::engine) async fn settle(&mut self) -> Result<()> {
+        self.take_back().await?;
         let connection = (self.held.as_mut().and_then(Holds::connection)).ok_or_else(gone)?;
         let settled = if self.unfinished && !self.failed {
             connection.stop().await
@@ -197,7 +235,12 @@ impl<H: Holds> Exchange<H> {
 
     /// Makes sure that the transaction is open, and lends what a raw query needs.
     pub(in crate::engine) async fn raw(&mut self) -> Result<Raw<'_>> {
-        if self.unfinished || self.state != State::Open || self.core.whereabouts.is_moved() {
+        let is_streamed = self.returning.is_some();
+        if is_streamed
+            || self.unfinished
+            || self.state != State::Open
+            || self.core.whereabouts.is_moved()
+        {
             self.ready().await?;
         }
         self.forget_outdated().await?;

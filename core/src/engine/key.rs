@@ -107,6 +107,16 @@ pub(in crate::engine) fn next_key(
     watch: &Watch,
     key: NewKey,
 ) -> Result<i64> {
+    next_keys(connection, watch, key, 1)
+}
+
+/// The first of so many that follow one another, at least one.
+pub(in crate::engine) fn next_keys(
+    connection: &Connection,
+    watch: &Watch,
+    key: NewKey,
+    count: i64,
+) -> Result<i64> {
     let NewKey {
         table,
         column,
@@ -116,7 +126,7 @@ pub(in crate::engine) fn next_key(
         highest(connection, watch, table, column)
             .map_err(|error| from_rusqlite(error).with_table(table))
     };
-    let next = watch.next_key(table, above, highest)?;
+    let next = watch.next_keys(table, above, count, highest)?;
     next.ok_or_else(|| exhausted(table))
 }
 

@@ -6,9 +6,17 @@
 
 use std::path::Path;
 
-/// What the file system of this path is called, if it is no local one.
+/// What the file system of this path is called, if it is one that is, or may be, on another machine: a database on it is
+/// [not opened](crate::database::DatabaseBuilder::allow_network_file_system). Known on Linux only.
+///
+/// ```
+/// use anabranch::engine::network_name;
+///
+/// assert_eq!(network_name(&std::env::temp_dir()), None);
+/// ```
 #[cfg(target_os = "linux")]
-pub(in crate::engine) fn network_name(path: &Path) -> Option<&'static str> {
+#[must_use]
+pub fn network_name(path: &Path) -> Option<&'static str> {
     // What cannot be asked is left to SQLite.
     let found = rustix::fs::statfs(path).ok()?;
     #[allow(
@@ -19,8 +27,10 @@ pub(in crate::engine) fn network_name(path: &Path) -> Option<&'static str> {
     name_of(found.f_type as u32)
 }
 
+/// What the file system of this path is called, if it is no local one: not known here.
 #[cfg(not(target_os = "linux"))]
-pub(in crate::engine) fn network_name(_path: &Path) -> Option<&'static str> {
+#[must_use]
+pub fn network_name(_path: &Path) -> Option<&'static str> {
     None
 }
 

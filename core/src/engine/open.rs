@@ -27,7 +27,9 @@ use crate::{
         lost_log,
         options::{Execution, Options, Synchronous},
         pace::Pace,
+        passes::Passes,
         pool::{Pool, Reader},
+        reader_gate::ReaderGate,
         rerun::Heats,
         sessions::Sessions,
         slot::Slot,
@@ -139,6 +141,17 @@ impl Drop for Opening {
         opening.retain(|path| *path != self.0);
         OPENED.notify_all();
     }
+}
+
+/// Runs what must not happen while the path is being opened in this process. Blocks.
+pub(in crate::engine) fn while_nobody_opens<T>(path: &Path, run: impl FnOnce() -> T) -> T {
+    let _opening = Opening::of(path);
+    run()
+}
+
+/// Whether a file is open in this process, under whatever name.
+pub(in crate::engine) fn is_open(path: &Path) -> bool {
+    find(path).is_ok_and(|core| core.is_some())
 }
 
 /// Opens a file of its own that is removed when it is closed. Blocks.
@@ -326,6 +339,8 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         pace: Pace::new(),
         threads: Threads::default(),
         checkpointer,
+        passes: Passes::new(),
+        reader_gate: ReaderGate::new(),
         capacity: options
             .write_queue_capacity
             .map(|capacity| Arc::new(Semaphore::new(capacity))),

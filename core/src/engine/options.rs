@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    engine::wal_policy::WalPolicy,
+    error::{Error, ErrorKind, Result},
+};
 
 /// When SQLite waits until what it wrote has reached the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -82,6 +85,7 @@ pub(crate) struct Options {
     pub(crate) queue_timeout: Duration,
     pub(crate) wal_autocheckpoint: u32,
     pub(crate) journal_size_limit: Bytes,
+    pub(crate) wal_policy: WalPolicy,
     pub(crate) write_queue_capacity: Option<usize>,
     pub(crate) cache_size: Bytes,
     pub(crate) mmap_size: Bytes,
@@ -104,6 +108,7 @@ impl Default for Options {
             queue_timeout: Duration::from_secs(60),
             wal_autocheckpoint: 1000,
             journal_size_limit: Bytes::mib(64),
+            wal_policy: WalPolicy::new(),
             write_queue_capacity: None,
             cache_size: Bytes::mib(16),
             mmap_size: Bytes::ZERO,
@@ -135,6 +140,7 @@ impl Options {
             queue_timeout,
             wal_autocheckpoint,
             journal_size_limit,
+            wal_policy,
             write_queue_capacity,
             cache_size,
             mmap_size,
@@ -160,6 +166,7 @@ impl Options {
                 "journal_size_limit",
                 *journal_size_limit != other.journal_size_limit,
             ),
+            ("wal_policy", *wal_policy != other.wal_policy),
             (
                 "write_queue_capacity",
                 *write_queue_capacity != other.write_queue_capacity,
@@ -193,7 +200,8 @@ impl Options {
 
     /// Refuses what SQLite would ignore or misread.
     pub(in crate::engine) fn check(&self) -> Result<()> {
-        for (option, is_right, rule) in self.rules().into_iter().chain(self.sessions.rules()) {
+        let rules = self.rules().into_iter().chain(self.sessions.rules());
+        for (option, is_right, rule) in rules.chain(self.wal_policy.rules()) {
             if !is_right {
                 return Err(Error::new(
                     ErrorKind::Options,

@@ -28,8 +28,10 @@ use crate::{
         slot::Label,
         timer,
         wake::wake,
+        wal_policy::{OldReaders, WalPolicy},
     },
     error::{Error, ErrorKind, Result},
+    observe::Counters,
 };
 
 /// How long a connection is kept for who was called to fetch it.
@@ -95,7 +97,7 @@ impl Pooled for Reader {
 #[derive(Debug)]
 pub(in crate::engine) struct Pool<C = Reader> {
     state: Mutex<State<C>>,
-    /// Told when the last connection is closed.
+    /// Told when the last connection is closed, and when one comes back while that is awaited.
     empty: Condvar,
     timeout: Duration,
 }
@@ -116,6 +118,8 @@ struct State<C> {
     is_watched: bool,
     grace: Duration,
     closed: bool,
+    /// Somebody waits for loans to end.
+    is_awaited: bool,
 }
 
 #[derive(Debug)]
@@ -123,6 +127,15 @@ struct Loan {
     number: u64,
     label: Label,
     since: Instant,
+    /// It was told of as too old.
+    is_old: bool,
+    hold: Option<Weak<dyn Endable>>,
+}
+
+/// What holds a connection, and can be made to give it back.
+pub(in crate::engine) trait Endable: Send + Sync + std::fmt::Debug {
+    /// Ends it; to be called again while it lasts, since a statement may have begun meanwhile.
+    fn end(&self);
 }
 
 /// A connection on loan; it goes back when dropped.
@@ -132,6 +145,8 @@ pub(in crate::engine) struct Lent<C: Pooled = Reader> {
     number: u64,
     pub(in crate::engine) since: Instant,
     pool: Arc<Pool<C>>,
+    /// Closed when it goes back: it was opened for this one loan.
+    is_guest: bool,
 }
 
 impl<C: Pooled> Pool<C> {
@@ -148,6 +163,7 @@ impl<C: Pooled> Pool<C> {
                 is_watched: false,
                 grace: GRACE,
                 closed: false,
+                is_awaited: false,
             }),
             empty: Condvar::new(),
             timeout,
@@ -192,13 +208,33 @@ impl<C: Pooled> Pool<C> {
             number,
             label,
             since,
+            is_old: false,
+            hold: None,
         });
         Lent {
             connection: Some(connection),
             number,
             since,
             pool: Arc::clone(self),
+            is_guest: false,
         }
+    }
+
+    /// Lends a connection that was opened for this alone, which is closed when it comes back. So whoever waits until all
+    /// connections are closed waits for it too.
+    pub(in crate::engine) fn lend_guest(
+        self: &Arc<Self>,
+        connection: C,
+        label: Label,
+    ) -> Result<Lent<C>> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        state.size += 1;
+        let mut lent = self.loan(&mut state, connection, label);
+        lent.is_guest = true;
+        Ok(lent)
     }
 
     fn timed_out(&self, waited: Duration) -> Error {
@@ -219,6 +255,59 @@ impl<C: Pooled> Pool<C> {
             ),
         )
         .with_waited(waited)
+    }
+
+    /// What the connection that is on loan for longest was lent for, and since when.
+    pub(in crate::engine) fn oldest(&self) -> Option<(Label, Instant)> {
+        let state = self.lock();
+        let longest = state.lent.iter().min_by_key(|loan| loan.since);
+        longest.map(|loan| (loan.label, loan.since))
+    }
+
+    /// Waits until all that was lent before a moment is back, for no longer than until the deadline.
+    pub(in crate::engine) fn wait_until_back(&self, before: Instant, deadline: Instant) {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let mut state = self.lock();
+        state.is_awaited = true;
+        let (mut state, _) = self
+            .empty
+            .wait_timeout_while(state, rest, |state| {
+                state.lent.iter().any(|loan| loan.since < before)
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        state.is_awaited = false;
+    }
+
+    /// Tells, once, of each connection that is on loan for longer than a reader may be open, and ends it if asked to.
+    pub(in crate::engine) fn end_old(&self, policy: &WalPolicy, counters: &Counters) {
+        for hold in self.old(policy, counters) {
+            hold.end();
+        }
+    }
+
+    /// Those that are to be ended: they come back, which is not to meet the lock.
+    fn old(&self, policy: &WalPolicy, counters: &Counters) -> Vec<Arc<dyn Endable>> {
+        let mut ending = Vec::new();
+        let mut state = self.lock();
+        let old = |loan: &&mut Loan| loan.since.elapsed() > policy.reader_age;
+        for loan in state.lent.iter_mut().filter(old) {
+            let hold = match policy.old_readers {
+                OldReaders::Warn => None,
+                OldReaders::Interrupt => loan.hold.as_ref().and_then(Weak::upgrade),
+            };
+            if !std::mem::replace(&mut loan.is_old, true) {
+                counters.old_readers.add(1);
+                counters.interrupted_readers.add(hold.is_some().into());
+                tracing::warn!(
+                    reader = %loan.label,
+                    age = ?loan.since.elapsed(),
+                    is_ended = hold.is_some(),
+                    "a reader is open for too long: the log cannot start anew"
+                );
+            }
+            ending.extend(hold);
+        }
+        ending
     }
 
     /// A connection comes back.
@@ -380,6 +469,17 @@ impl<C: Pooled> Drop for Place<'_, C> {
     }
 }
 
+impl<C: Pooled> Lent<C> {
+    /// Says how its user can be made to give it back.
+    pub(in crate::engine) fn can_be_ended(&self, hold: Weak<dyn Endable>) {
+        let mut state = self.pool.lock();
+        let mut loans = state.lent.iter_mut();
+        if let Some(loan) = loans.find(|loan| loan.number == self.number) {
+            loan.hold = Some(hold);
+        }
+    }
+}
+
 impl<C: Pooled> std::ops::Deref for Lent<C> {
     type Target = C;
 
@@ -401,12 +501,15 @@ impl<C: Pooled> Drop for Lent<C> {
         let Some(mut connection) = self.connection.take() else {
             return;
         };
-        let is_clean = connection.clean();
+        let is_clean = connection.clean() && !self.is_guest;
         {
             let mut state = self.pool.lock();
             let number = self.number;
             if let Some(place) = state.lent.iter().position(|loan| loan.number == number) {
                 state.lent.swap_remove(place);
+            }
+            if state.is_awaited {
+                self.pool.empty.notify_all();
             }
         }
         self.pool.take_back(connection, is_clean);

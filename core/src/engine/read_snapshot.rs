@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use futures_util::future::Either;
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
 use crate::{
     engine::{
         core::Core,
+        hold::Hold,
         hooks::Run,
         pool::{Lent, Reader},
-        reader::{borrowing, read_inline, runs_inline, together_inline},
+        reader::{borrowing, lend_for_stream, read_inline, runs_inline, together_inline},
         slot::Label,
         sqlite_error::from_rusqlite,
+        streaming,
     },
     error::{Error, ErrorKind, Result},
     sql::{Cost, Executor, Read, ReadTogether, Rows},
@@ -47,68 +51,91 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct ReadSnapshot {
-    /// With the transaction open; it is ended when it goes back. `None` while a thread has it, and for good once nobody
-    /// waited for that any more.
-    lent: Option<Lent>,
+    /// Where the connection lies between two statements, with the transaction open; it is ended when it goes back. There
+    /// is none while a thread has it, and for good once nobody waited for that any more.
+    hold: Arc<Hold>,
+    /// Where it comes back from the thread of a stream.
+    returning: Option<oneshot::Receiver<Lent>>,
     core: Arc<Core>,
 }
 
 impl ReadSnapshot {
     /// Waits for a connection, and takes the snapshot.
     pub(in crate::engine) async fn begin(core: Arc<Core>, label: Label) -> Result<Self> {
-        let lent = core.lend(label).await?;
-        let mut snapshot = Self {
-            lent: Some(lent),
+        let lent = core.lend_for_long(label).await?;
+        let snapshot = Self {
+            hold: Hold::of(&lent),
+            returning: None,
             core,
         };
         if snapshot.core.runs_inline() {
-            match begin(snapshot.reader()?) {
+            match begin(&lent) {
                 // Another process recovers the log. A thread can wait.
                 Err(error) if error.kind() == ErrorKind::Busy => {}
-                begun => return begun.map(|()| snapshot),
+                begun => {
+                    snapshot.hold.put(lent);
+                    return begun.map(|()| snapshot);
+                }
             }
         }
-        snapshot.on_thread(|reader, _| begin(reader)).await?;
+        snapshot.on_thread(lent, |reader, _| begin(reader)).await?;
         Ok(snapshot)
     }
 
-    /// The connection, with the transaction open.
-    fn reader(&self) -> Result<&Reader> {
-        self.lent.as_deref().ok_or_else(gone)
-    }
-
-    /// Makes sure that the next statement sees what the last one did.
-    fn go_on(&self) -> Result<&Reader> {
+    /// The connection, with the transaction open, for a statement that sees what the last one did. Waits for it, if a
+    /// stream had it.
+    async fn take(&mut self) -> Result<Lent> {
+        if let Some(returning) = &mut self.returning {
+            let returned = returning.await;
+            self.returning = None;
+            self.hold.put(returned.map_err(|_| gone())?);
+        }
         if self.core.whereabouts.is_moved() {
             return Err(self.core.moved());
         }
-        let reader = self.reader()?;
-        reader.in_transaction(None).go_on()?;
-        Ok(reader)
+        let lent = self.hold.take()?.ok_or_else(gone)?;
+        match lent.in_transaction(None).go_on() {
+            Ok(()) => Ok(lent),
+            Err(error) => {
+                self.hold.put(lent);
+                Err(error)
+            }
+        }
     }
 
     /// Runs work on a thread, which has the connection meanwhile.
     async fn on_thread<R: Send + 'static>(
-        &mut self,
+        &self,
+        lent: Lent,
         work: impl FnOnce(&Reader, &Run) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        let lent = self.lent.take().ok_or_else(gone)?;
         let (lent, outcome) = borrowing(&self.core, lent, work).await;
-        self.lent = lent;
-        outcome
+        if let Some(lent) = lent {
+            self.hold.put(lent);
+        }
+        self.hold.told(outcome)
     }
 
-    /// What can be had on this task; `None` if it is for a thread.
+    /// Runs what can be run on this task; what cannot is left with the connection, for a thread.
     fn try_inline<R>(
         &self,
+        lent: Lent,
         cost: Cost,
         run: impl FnOnce(&Core, &Reader) -> Result<Option<R>>,
-    ) -> Result<Option<R>> {
-        let reader = self.go_on()?;
-        if runs_inline(&self.core, cost) {
-            return run(&self.core, reader);
+    ) -> Result<Either<R, Lent>> {
+        if !runs_inline(&self.core, cost) {
+            return Ok(Either::Right(lent));
         }
-        Ok(None)
+        match run(&self.core, &lent) {
+            Ok(None) => Ok(Either::Right(lent)),
+            ran => {
+                self.hold.put(lent);
+                self.hold
+                    .told(ran)
+                    .map(|ran| ran.map(Either::Left))?
+                    .ok_or_else(gone)
+            }
+        }
     }
 }
 
@@ -136,31 +163,40 @@ fn gone() -> Error {
 
 impl<'c> Executor<'c> for &'c mut ReadSnapshot {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
-        let here = self.try_inline(read.cost, |core, reader| read_inline(core, reader, &read))?;
+        let lent = self.take().await?;
+        let here = self.try_inline(lent, read.cost, |core, reader| {
+            read_inline(core, reader, &read)
+        })?;
         match here {
-            Some(items) => Ok(items),
-            None => self.on_thread(move |reader, _| reader.collect(&read)).await,
+            Either::Left(items) => Ok(items),
+            Either::Right(lent) => {
+                let work = move |reader: &Reader, _: &Run| reader.collect(&read);
+                self.on_thread(lent, work).await
+            }
         }
     }
 
     async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
-        let here = self.try_inline(reads.cost, |core, reader| {
+        let lent = self.take().await?;
+        let here = self.try_inline(lent, reads.cost, |core, reader| {
             together_inline(core, reader, &reads)
         })?;
         let work =
             move |reader: &Reader, run: &Run| (reads.work)(&mut reader.in_transaction(Some(run)));
         match here {
-            Some(value) => Ok(value),
-            None => self.on_thread(work).await,
+            Either::Left(value) => Ok(value),
+            Either::Right(lent) => self.on_thread(lent, work).await,
         }
     }
 
-    /// Reads all items first: the connection has to be free for what the application does between two of them.
+    /// A thread has the connection meanwhile; what comes next waits until it is back.
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
-        use futures_util::{StreamExt, TryStreamExt, stream};
-        stream::once(async move { Executor::read(self, read).await })
-            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
-            .try_flatten()
-            .boxed()
+        streaming::items(async move {
+            let lent = self.take().await?;
+            let hold = Arc::clone(&self.hold);
+            let (pages, returned, stop) = lend_for_stream(&self.core, lent, hold, read)?;
+            self.returning = Some(returned);
+            Ok((pages, stop))
+        })
     }
 }

@@ -6,20 +6,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::{StreamExt, stream};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     engine::{
-        connection::PresentRow,
         core::Core,
         gate::SLOW,
+        hold::{Hold, too_old},
         hooks::{Authorizer, Run},
         pool::{Lent, Reader},
-        reads::{InTransaction, each_row},
+        reads::InTransaction,
         slot::Label,
         sqlite_error::from_rusqlite,
+        streaming::{self, Pages, for_each, lost},
     },
     error::{Error, ErrorKind, Result},
     sql::{Cost, Read, ReadTogether, Reads, Rows, Statement},
@@ -28,12 +28,6 @@ use crate::{
 
 /// How often SQLite may ask, every thousand steps, before an inline read moves to a thread.
 const BUDGET: u32 = 8;
-/// Rows that cross from a thread at once: few first, so that the first come soon.
-const FIRST_PAGE: usize = 16;
-const PAGE: usize = 256;
-/// Pages that wait for the consumer of a stream.
-const PAGES: usize = 2;
-
 /// All items of a read.
 pub(in crate::engine) async fn read<T: Send + 'static>(
     core: &Arc<Core>,
@@ -208,6 +202,7 @@ async fn on_thread<R: Send + 'static>(
     work: impl FnOnce(&Reader, &Run) -> Result<R> + Send + 'static,
 ) -> Result<R> {
     core.counters.reads_threaded.add(1);
+    let hold = Hold::of(&lent);
     let run = lent.progress.begin(None);
     let _stop = StopOnDrop(run.clone());
     let (answer, answered) = oneshot::channel();
@@ -218,7 +213,7 @@ async fn on_thread<R: Send + 'static>(
         drop(lent);
         drop(answer.send(outcome));
     })?;
-    answered.await.unwrap_or_else(|_| Err(lost()))
+    hold.told(answered.await.unwrap_or_else(|_| Err(lost())))
 }
 
 /// The same with a connection that its user keeps: it comes back with the answer, unless the work panicked.
@@ -247,7 +242,7 @@ pub(in crate::engine) async fn borrowing<R: Send + 'static>(
 }
 
 /// Stops the statement when whoever waits for it goes away.
-struct StopOnDrop(Run);
+pub(in crate::engine) struct StopOnDrop(Run);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -285,87 +280,46 @@ pub(in crate::engine) fn collect<T>(
     Ok(items)
 }
 
-/// Runs a read and hands out each item, until `each` has enough.
-fn for_each<T>(
-    connection: &Connection,
-    authorizer: &Authorizer,
-    read: &Read<T>,
-    mut each: impl FnMut(T) -> bool,
-) -> Result<()> {
-    let decoded = |row: &PresentRow<'_, '_>, _| Ok(each((read.decode)(row)?));
-    each_row(connection, authorizer, &read.statement, decoded)
-        .map_err(|stopped| stopped.into_error(&read.statement))
-}
-
 /// The items of a read as they arrive.
 pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<T>) -> Rows<'_, T> {
-    let start = async move {
-        let lent = core.lend(Label::new("a stream")).await?;
-        core.counters.reads_threaded.add(1);
-        let stop = StopOnDrop(lent.progress.begin(None));
-        let (send, receive) = mpsc::channel::<Result<Vec<T>>>(PAGES);
-        let timeout = core.options.busy_timeout;
-        core.threads.run(move || {
-            let produced = catch_unwind(AssertUnwindSafe(|| {
-                waiting(&lent, timeout, |reader| produce(reader, &read, &send))
-            }));
-            // The snapshot ends before the consumer learns of the end.
-            drop(lent);
-            match produced {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => drop(send.blocking_send(Err(error))),
-                Err(_) => drop(send.blocking_send(Err(lost()))),
-            }
-        })?;
+    streaming::items(async move {
+        let lent = core.lend_for_long(Label::new("a stream")).await?;
+        let hold = Hold::of(&lent);
+        let (receive, _, stop) = lend_for_stream(core, lent, hold, read)?;
         Ok((receive, stop))
-    };
-    let pages = stream::once(start).flat_map(|started: Result<_>| match started {
-        Ok(running) => pages(running).left_stream(),
-        Err(error) => stream::iter([Err(error)]).right_stream(),
-    });
-    pages
-        .flat_map(|page| match page {
-            Ok(items) => stream::iter(items).map(Ok).left_stream(),
-            Err(error) => stream::iter([Err(error)]).right_stream(),
-        })
-        .boxed()
-}
-
-type Running<T> = (mpsc::Receiver<Result<Vec<T>>>, StopOnDrop);
-
-fn pages<T: Send>(running: Running<T>) -> impl stream::Stream<Item = Result<Vec<T>>> + Send {
-    stream::unfold(running, |(mut receive, stop)| async move {
-        receive.recv().await.map(|page| (page, (receive, stop)))
     })
 }
 
-/// Sends pages until the rows or the consumer end.
-fn produce<T: Send>(
-    reader: &Reader,
-    read: &Read<T>,
-    send: &mpsc::Sender<Result<Vec<T>>>,
-) -> Result<()> {
-    let mut page = Vec::with_capacity(FIRST_PAGE);
-    let mut size = FIRST_PAGE;
-    for_each(&reader.connection, &reader.authorizer, read, |item| {
-        page.push(item);
-        if page.len() < size {
-            return true;
+/// Has a thread send the rows of a read; the connection comes back when it is done, or goes back to its pool.
+pub(in crate::engine) fn lend_for_stream<T: Send + 'static>(
+    core: &Core,
+    lent: Lent,
+    hold: Arc<Hold>,
+    read: Read<T>,
+) -> Result<Streamed<T>> {
+    core.counters.reads_threaded.add(1);
+    let stop = StopOnDrop(lent.progress.begin(None));
+    let timeout = core.options.busy_timeout;
+    let produce = move |lent: &mut Lent, send: &Pages<T>| {
+        let produced = waiting(lent, timeout, |reader| {
+            streaming::produce(&reader.connection, &reader.authorizer, &read, |page| {
+                hold.waits_for(async { send.send(Ok(page)).await.is_ok() })
+            })
+        });
+        if hold.is_ended() {
+            // Of a snapshot, whose next statement would be on another state.
+            lent.end();
+            return Err(too_old());
         }
-        size = PAGE;
-        let full = std::mem::replace(&mut page, Vec::with_capacity(PAGE));
-        send.blocking_send(Ok(full)).is_ok()
-    })?;
-    if !page.is_empty() {
-        drop(send.blocking_send(Ok(page)));
-    }
-    Ok(())
+        produced
+    };
+    let (receive, returned) = streaming::start(core, lent, produce)?;
+    Ok((receive, returned, stop))
 }
 
-/// A job ended without an answer: its decoding panicked.
-fn lost() -> Error {
-    Error::new(
-        ErrorKind::Interrupted,
-        "the read ended without a result, for a panic while a row was decoded",
-    )
-}
+/// The pages of a stream, where its connection comes back, and what stops it.
+pub(in crate::engine) type Streamed<T> = (
+    mpsc::Receiver<Result<Vec<T>>>,
+    oneshot::Receiver<Lent>,
+    StopOnDrop,
+);

@@ -1,5 +1,7 @@
 //! Statements that only read: what is refused before it runs, and several of them in one transaction.
 
+use std::cell::OnceCell;
+
 use rusqlite::{CachedStatement, Connection};
 
 use crate::{
@@ -45,9 +47,14 @@ pub(in crate::engine) fn each_row(
     let mut prepared = prepare(connection, authorizer, &statement.text)?;
     bind(&mut prepared, statement.args.iter()).map_err(Stopped::Refused)?;
     let columns = prepared.column_count();
+    let places = OnceCell::new();
     let mut rows = prepared.raw_query();
     while let Some(row) = rows.next().map_err(Stopped::Failed)? {
-        if !each(&PresentRow(row), columns).map_err(Stopped::Taken)? {
+        let row = PresentRow {
+            row,
+            places: &places,
+        };
+        if !each(&row, columns).map_err(Stopped::Taken)? {
             break;
         }
     }

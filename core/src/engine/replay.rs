@@ -9,7 +9,10 @@
 //! Under [`Isolation::Snapshot`] none that only reads is run; instead, a row that the session wrote must not have been
 //! written since. After a commit of another process, of which only that it was is known, everything is run.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::OnceCell,
+    time::{Duration, Instant},
+};
 
 use rusqlite::{CachedStatement, Connection};
 
@@ -403,7 +406,8 @@ fn observe(
         if observer.rows() == 0 {
             names.iter().for_each(|name| observer.name(name));
         }
-        observer.row(&PresentRow(row), columns);
+        let places = &OnceCell::new();
+        observer.row(&PresentRow { row, places }, columns);
     }
 }
 

@@ -68,7 +68,7 @@ pub(in crate::engine) async fn concurrent<T>(
     body: impl AsyncFnOnce(&mut Session) -> Result<T> + Clone,
 ) -> Result<T> {
     let site = (at.file(), at.line(), at.column());
-    let label = Label::at("db.concurrent", at);
+    let label = Label::at(options.label, at);
     let database = Arc::as_ptr(core).addr();
     let mut attempt = 0;
     loop {

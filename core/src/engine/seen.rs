@@ -98,7 +98,8 @@ impl Observer {
     /// The next value of the row.
     pub(in crate::engine) fn value(&mut self, value: ValueRef<'_>) {
         match value {
-            ValueRef::Null => self.write(&[0]),
+            // What was not read is no value of SQLite's.
+            ValueRef::Null | ValueRef::Unread => self.write(&[0]),
             ValueRef::Integer(value) => self.fixed(1, value.to_ne_bytes()),
             // The bits: a zero has two of them, and clients can tell.
             ValueRef::Real(value) => self.fixed(2, value.to_bits().to_ne_bytes()),

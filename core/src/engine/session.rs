@@ -290,13 +290,17 @@ impl<'c> Executor<'c> for &'c mut Session {
         }
     }
 
-    /// Reads all items first: the connection has to be free for what the application does between two of them.
+    /// A session that has the writer streams as a transaction does. Else all items are read first: what is seen of the rows is
+    /// noted, and a row that the application had not asked for yet would count, or not, by chance.
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
         use futures_util::{StreamExt, TryStreamExt, stream};
-        stream::once(async move { Executor::read(self, read).await })
-            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
-            .try_flatten()
-            .boxed()
+        match &mut self.way {
+            Way::Exclusive(transaction) => Executor::stream(&mut **transaction, read),
+            Way::Private(private) => stream::once(async move { private.read(read).await })
+                .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
+                .try_flatten()
+                .boxed(),
+        }
     }
 }
 

@@ -243,6 +243,11 @@ impl<U, A> Slot<U, A> {
         self.lock().ended.is_some()
     }
 
+    /// How many units and turns wait.
+    pub(in crate::engine) fn queued(&self) -> usize {
+        self.lock().queue.len()
+    }
+
     /// Who holds the slot.
     pub(in crate::engine) fn held_by(&self) -> Option<HeldBy> {
         self.lock().held_by()

@@ -138,14 +138,26 @@ fn stamped_by(
 
 /// Stamps the rows that the transaction, or the unit, touched; returns the number if there were any.
 pub(in crate::engine) fn stamp(connection: &Connection, watch: &Watch) -> Result<Option<i64>> {
+    stamp_on(connection, watch, None)
+}
+
+/// The same of a part of a transaction, which has this number if a part before it took one.
+pub(in crate::engine) fn stamp_on(
+    connection: &Connection,
+    watch: &Watch,
+    number: Option<i64>,
+) -> Result<Option<i64>> {
     let mut touched = watch.take_touched();
     if touched.is_empty() {
-        return Ok(None);
+        return Ok(number);
     }
-    let number = connection
-        .prepare_cached(NEXT)
-        .and_then(|mut next| next.query_row([], |row| row.get(0)))
-        .map_err(from_rusqlite)?;
+    let number = match number {
+        Some(number) => number,
+        None => connection
+            .prepare_cached(NEXT)
+            .and_then(|mut next| next.query_row([], |row| row.get(0)))
+            .map_err(from_rusqlite)?,
+    };
     let mut done: Vec<Touched> = Vec::new();
     for _ in 0..MOST_ROUNDS {
         write(connection, &touched, number).map_err(from_rusqlite)?;

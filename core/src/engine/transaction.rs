@@ -37,6 +37,7 @@ use crate::{
         reads::InTransaction,
         slot::Label,
         sqlite_error::from_rusqlite,
+        streaming,
         unit::{apply_once, in_savepoint, number},
         writer::commit,
     },
@@ -416,13 +417,13 @@ impl<'c> Executor<'c> for &'c mut Transaction {
         .await
     }
 
-    /// Reads all items first: the connection has to be free for what the application does between two of them.
+    /// A thread has the connection meanwhile; what comes next waits until it is back.
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
-        use futures_util::{StreamExt, TryStreamExt, stream};
-        stream::once(async move { Executor::read(self, read).await })
-            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
-            .try_flatten()
-            .boxed()
+        streaming::items(async move {
+            self.ready().await?;
+            let pages = self.exchange.stream(read).await?;
+            Ok((pages, ()))
+        })
     }
 }
 

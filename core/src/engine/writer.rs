@@ -21,6 +21,7 @@ use crate::{
         apply::{Keys, as_undone},
         block_on::block_on,
         busy,
+        chunk::apply_chunk,
         connection::execute,
         core::Core,
         ffi::{MixedConnection, PlainConnection, data_version},
@@ -35,7 +36,7 @@ use crate::{
         unit::{Savepoint, apply_once, number},
     },
     error::{Error, ErrorKind, Result},
-    sql::{Batch, Receipt, Refusal},
+    sql::{Batch, Chunk, Receipt, Refusal},
 };
 
 /// What the writer makes of a batch.
@@ -43,6 +44,10 @@ pub(in crate::engine) type Answer = Result<Receipt, Refusal>;
 
 /// The most statements in one commit, unless one save has more: some two milliseconds of work.
 const MOST_STEPS: usize = 512;
+/// By how many times its usual length the log may outgrow a checkpoint that is under way before commits are held up. A bulk
+/// operation writes a log in some tens of milliseconds, and waits for each restart in the queue anyway.
+const SAVE_LEAD: u32 = 2;
+const CHUNK_LEAD: u32 = 8;
 /// How long one leader goes on before it hands the slot to the next.
 const LEAD: Duration = Duration::from_millis(2);
 /// After another process committed: for how long the writer makes room for it, how often, and how long.
@@ -88,6 +93,8 @@ pub(in crate::engine) enum Work {
     Save(Batch),
     /// A session is to be validated, and what it did done.
     Session(Box<Recording>),
+    /// Rows of a bulk operation.
+    Chunk(Box<Chunk>),
 }
 
 /// A unit in the hands of the writer.
@@ -301,34 +308,81 @@ impl Writer {
         match &unit.work {
             Work::Save(batch) => self.save(core, batch),
             Work::Session(recording) => self.session(core, recording),
+            Work::Chunk(chunk) => self.chunk(core, chunk, None),
         }
     }
 
+    /// Begins a transaction for chunks. Blocks while another process is in the way: on a thread only.
+    pub(in crate::engine) fn begin_chunks(&mut self, core: &Core) -> Result<()> {
+        busy::retrying(core.options.busy_timeout, || match self.begin(core) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::new(ErrorKind::Busy, "another process writes")),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Applies a chunk in the open transaction; with others, of which the commit number is this if it has one already.
+    #[allow(
+        clippy::option_option,
+        reason = "alone, or among others with or without a number"
+    )]
+    pub(in crate::engine) fn chunk(
+        &mut self,
+        core: &Core,
+        chunk: &Chunk,
+        among: Option<Option<i64>>,
+    ) -> Answer {
+        self.noting(core, [&chunk.text], |writer| {
+            let mut receipt =
+                apply_chunk(&writer.connection, &writer.watch, chunk, among.is_none())?;
+            let number = among.flatten();
+            receipt.commit_seq = stamp::stamp_on(&writer.connection, &writer.watch, number)?;
+            Ok(receipt)
+        })
+    }
+
     fn save(&mut self, core: &Core, batch: &Batch) -> Answer {
-        let Some(changes) = &mut self.changes else {
-            return apply_save(core, &self.connection, batch);
-        };
+        let texts = batch.steps.iter().map(|step| &step.text);
+        let answer = self.noting(core, texts, |writer| {
+            apply_save(core, &writer.connection, batch)
+        });
+        if answer.is_ok()
+            && batch.token.is_some()
+            && let Some(changes) = &mut self.changes
+        {
+            changes.add_rows(save_record::NAME, &Rows::All);
+        }
+        answer
+    }
+
+    /// Runs these statements, and notes what they change if there are sessions that want to know.
+    fn noting<'t>(
+        &mut self,
+        core: &Core,
+        texts: impl IntoIterator<Item = &'t Arc<str>>,
+        apply: impl FnOnce(&Self) -> Answer,
+    ) -> Answer {
+        if self.changes.is_none() {
+            return apply(self);
+        }
         let notes_rows = core.history.wants_rows();
         if notes_rows {
             self.watch.note_rows();
         }
-        let answer = apply_save(core, &self.connection, batch);
+        let answer = apply(self);
         let rows = self.watch.take_rows();
-        if answer.is_ok() {
-            for step in &batch.steps {
-                let access = self.accesses.of(&self.connection, &step.text);
+        let Some(changes) = &mut self.changes else {
+            return answer;
+        };
+        if let Ok(receipt) = &answer {
+            for text in texts {
+                let access = self.accesses.of(&self.connection, text);
                 changes.add_writes(access.as_deref(), notes_rows);
             }
-            if batch.token.is_some() {
-                changes.add_rows(save_record::NAME, &Rows::All);
-            }
             changes.add_noted(rows);
-        }
-        if answer
-            .as_ref()
-            .is_ok_and(|receipt| receipt.commit_seq.is_some())
-        {
-            self.note_stamps(notes_rows);
+            if receipt.commit_seq.is_some() {
+                self.note_stamps(notes_rows);
+            }
         }
         answer
     }
@@ -469,13 +523,18 @@ impl Unit {
         match &self.work {
             Work::Save(batch) => batch.steps.len() + usize::from(batch.token.is_some()),
             Work::Session(recording) => recording.size(),
+            Work::Chunk(chunk) => chunk.rows(),
         }
+    }
+
+    const fn is_chunk(&self) -> bool {
+        matches!(self.work, Work::Chunk(_))
     }
 
     fn as_undone(&self, connection: &Connection, refusal: Refusal) -> Refusal {
         match &self.work {
             Work::Save(batch) => as_undone(connection, batch, refusal),
-            Work::Session(_) => refusal,
+            Work::Session(_) | Work::Chunk(_) => refusal,
         }
     }
 }
@@ -493,6 +552,10 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
             return;
         }
         core.pace.took(saves.len());
+        let lead = match &saves[..] {
+            [save] if save.unit().is_some_and(Unit::is_chunk) => CHUNK_LEAD,
+            _ => SAVE_LEAD,
+        };
         let mut writer = core.writer();
         let group = catch_unwind(AssertUnwindSafe(|| writer.group(core, saves)));
         let waiting = match group {
@@ -516,7 +579,7 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
         }
         let makes_room = writer.makes_room();
         drop(writer);
-        if let Some(times) = core.wal_size.lead() {
+        if let Some(times) = core.wal_size.lead(lead) {
             // A checkpoint syncs the disk, and commits do not: unchecked they would grow the log many times over.
             lease.pause(ROOM * times);
             return;

@@ -56,9 +56,17 @@ macro_rules! composite {
     };
 }
 
-composite!(A K, B L);
-composite!(A K, B L, C M);
-composite!(A K, B L, C M, D N);
+composite!(A K0, B K1);
+composite!(A K0, B K1, C K2);
+composite!(A K0, B K1, C K2, D K3);
+composite!(A K0, B K1, C K2, D K3, F K4);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8, P K9);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8, P K9, Q K10);
+composite!(A K0, B K1, C K2, D K3, F K4, G K5, H K6, I K7, J K8, P K9, Q K10, R K11);
 
 /// An entity with one reference to `P`, and no second one: what a relation of `P` to it finds by itself.
 #[diagnostic::on_unimplemented(
@@ -86,7 +94,8 @@ pub trait ReferencesBy<P, const COLUMN: usize> {
 /// The type of a `created_at` or `updated_at` field.
 #[diagnostic::on_unimplemented(
     message = "the time of a save is a `DateTime<Utc>`, not `{Self}`",
-    label = "change this to `chrono::DateTime<chrono::Utc>`, or an Option of it"
+    label = "change this to `chrono::DateTime<chrono::Utc>`, or an Option of it",
+    note = "with the feature `jiff` it may be a `jiff::Timestamp`, with `time` a `time::UtcDateTime`"
 )]
 pub trait TimestampType {
     /// The demand is met.
@@ -95,6 +104,12 @@ pub trait TimestampType {
 
 #[diagnostic::do_not_recommend]
 impl TimestampType for DateTime<Utc> {}
+#[cfg(feature = "jiff")]
+#[diagnostic::do_not_recommend]
+impl TimestampType for jiff::Timestamp {}
+#[cfg(feature = "time")]
+#[diagnostic::do_not_recommend]
+impl TimestampType for time::UtcDateTime {}
 #[diagnostic::do_not_recommend]
 impl<T: TimestampType> TimestampType for Option<T> {}
 

@@ -29,7 +29,7 @@ impl<'a> Identity<'a> {
     /// What a value is in a column. A reference is compared as the column that it refers to is.
     pub(crate) fn of(value: &'a Value, column: &ColumnDef) -> Option<Self> {
         match value {
-            Value::Null => None,
+            Value::Null | Value::Unread => None,
             Value::Integer(value) => Some(Self::Integer(*value)),
             // The two zeros are equal.
             Value::Real(value) => Some(Self::Real((value + 0.0).to_bits())),

@@ -56,6 +56,8 @@ pub struct ColumnDef {
     pub nullable: bool,
     /// Whether values may be large.
     pub large: bool,
+    /// Whether rows are read without it unless it is asked for.
+    pub deferred: bool,
     /// Whether values are unique.
     pub unique: bool,
     /// Whether the column has an index.
@@ -353,6 +355,19 @@ impl TableDef {
         self.columns.iter().any(|column| column.large)
     }
 
+    /// Whether rows are read without some column unless it is asked for.
+    #[must_use]
+    pub const fn defers(&self) -> bool {
+        let mut column = 0;
+        while column < self.columns.len() {
+            if self.columns[column].deferred {
+                return true;
+            }
+            column += 1;
+        }
+        false
+    }
+
     /// Whether a column is part of a foreign key.
     pub(crate) fn refers(&self, column: usize) -> bool {
         self.columns[column].references.is_some()
@@ -380,6 +395,7 @@ impl ColumnDef {
             storage,
             nullable: false,
             large: false,
+            deferred: false,
             unique: false,
             index: false,
             collate: None,

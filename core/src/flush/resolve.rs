@@ -150,24 +150,11 @@ impl Resolver {
     }
 
     fn insert(&mut self, table: &'static TableDef, mut values: Vec<Value>) -> Result<Action> {
-        let mut version = None;
-        if let Some(column) = table.version {
-            let first = match values[column] {
-                Value::Integer(version) if version > 0 => version,
-                _ => 1,
-            };
-            values[column] = Value::Integer(first);
-            version = Some(first);
-        }
-        if let Some(column) = table.commit_seq {
-            values[column] = Value::Integer(0);
-        }
-        let is_unset = |column: &usize| table.columns[*column].is_unset_time(&values[*column]);
-        let created_at = table.created_at.filter(is_unset);
-        let updated_at = table.updated_at.filter(is_unset);
-        for column in [created_at, updated_at].into_iter().flatten() {
-            values[column] = self.now()?;
-        }
+        let FirstValues {
+            version,
+            created_at,
+            updated_at,
+        } = first_values(table, &mut values, || self.now())?;
         let values = (values.into_iter().enumerate())
             .map(|(column, value)| self.argument(table, column, value))
             .collect::<Result<Vec<_>>>()?;
@@ -209,6 +196,46 @@ impl Resolver {
                 )
             })
     }
+}
+
+/// What the library writes in a new row.
+#[derive(Debug)]
+pub(crate) struct FirstValues {
+    pub(crate) version: Option<i64>,
+    /// The columns that get the time of the save.
+    pub(crate) created_at: Option<usize>,
+    pub(crate) updated_at: Option<usize>,
+}
+
+/// Completes the values of all columns of a new row: its version, its commit number, and the times that are unset.
+pub(crate) fn first_values(
+    table: &'static TableDef,
+    values: &mut [Value],
+    mut now: impl FnMut() -> Result<Value>,
+) -> Result<FirstValues> {
+    let mut version = None;
+    if let Some(column) = table.version {
+        let first = match values[column] {
+            Value::Integer(version) if version > 0 => version,
+            _ => 1,
+        };
+        values[column] = Value::Integer(first);
+        version = Some(first);
+    }
+    if let Some(column) = table.commit_seq {
+        values[column] = Value::Integer(0);
+    }
+    let is_unset = |column: &usize| table.columns[*column].is_unset_time(&values[*column]);
+    let created_at = table.created_at.filter(is_unset);
+    let updated_at = table.updated_at.filter(is_unset);
+    for column in [created_at, updated_at].into_iter().flatten() {
+        values[column] = now()?;
+    }
+    Ok(FirstValues {
+        version,
+        created_at,
+        updated_at,
+    })
 }
 
 /// No row has a temporary key.

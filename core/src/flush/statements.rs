@@ -47,7 +47,7 @@ impl Statements {
             returns: !computed.is_empty(),
             insert: dml::insert(table.name, &columns, &computed),
             delete: dml::delete(table.name, &filter(table)),
-            by_key: Arc::clone(&TableSql::of(table).by_key),
+            by_key: Arc::clone(&TableSql::of(table).whole_by_key),
             updates: RwLock::default(),
         }
     }

@@ -78,6 +78,7 @@ fn show_argument(argument: &Arg) -> String {
         Arg::Value(Value::Integer(value)) => value.to_string(),
         Arg::Value(Value::Real(value)) => format!("{value:?}"),
         Arg::Value(Value::Text(value)) => format!("'{value}'"),
+        Arg::Value(Value::Unread) => unreachable!("nothing stores it"),
         Arg::Value(Value::Blob(value)) => format!(
             "x{}",
             value

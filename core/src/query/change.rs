@@ -12,6 +12,7 @@ use crate::{
         Operand, Query, Selection,
         case::checked,
         condition::Invalid,
+        outer,
         run::{cost_of, decode_whole},
     },
     sql::{
@@ -107,9 +108,10 @@ impl<E: Entity> Query<E> {
     /// The conditions by which the rows are found.
     fn into_conditions(self) -> Result<Vec<Predicate>, Invalid> {
         let (select, _) = self.into_rows()?;
-        if select.source.is_some() {
+        let source = select.source.as_ref();
+        if source.is_some_and(|source| !source.is_of(E::TABLE.name)) {
             return Err(Invalid::Refused(
-                "rows that SQL of the application selects cannot be changed: take a query over the table",
+                "rows that SQL or another query makes cannot be changed: take a query over the table",
             ));
         }
         if select.distinct || !select.group.is_empty() || !select.having.is_empty() {
@@ -117,7 +119,10 @@ impl<E: Entity> Query<E> {
                 "rows are changed one by one: `distinct`, `group_by` and `having` are not taken",
             ));
         }
-        if select.limit.is_none() && select.offset == 0 {
+        for condition in &select.conditions {
+            outer::check(condition.around(E::TABLE.name))?;
+        }
+        if select.limit.is_none() && select.offset == 0 && select.source.is_none() {
             return Ok(select.conditions);
         }
         let mut key = E::TABLE.key_columns();
@@ -232,6 +237,9 @@ impl<E: Entity, S> Update<E, S> {
             return Err(Invalid::Refused("an update sets one column at least"));
         }
         set.extend(kept::<E>(&set)?);
+        for (_, term) in &set {
+            outer::check(term.around(table.name))?;
+        }
         let set = set.into_iter();
         Ok(sql::Update {
             table: table.name,
@@ -391,13 +399,21 @@ pub(in crate::query) fn set_to<E, T: ColumnType>(
 ) -> Result<Term, Invalid> {
     let node = checked(value.node());
     node.shape.check()?;
-    Ok(match (node.term?, T::RANGE) {
-        (term @ (Term::Value(_) | Term::Column(_)), _) | (term, None) => term,
-        (term, Some((least, greatest))) => Term::Call {
+    Ok(match node.term? {
+        term @ (Term::Value(_) | Term::Column(_)) => term,
+        term => within::<T>(term),
+    })
+}
+
+/// What has to be one of the integers of the type, if that is one of integers.
+pub(in crate::query) fn within<T: ColumnType>(term: Term) -> Term {
+    match T::RANGE {
+        None => term,
+        Some((least, greatest)) => Term::Call {
             function: WITHIN,
             args: vec![term, Term::Number(least), Term::Number(greatest)],
         },
-    })
+    }
 }
 
 /// What the library keeps of a row that is changed: its version, and when that was.
@@ -439,14 +455,18 @@ fn deleting<E: Entity>(tree: sql::Delete) -> Write {
     one_step::<E>(cost, tree.into_statement(), returns)
 }
 
-fn one_step<E: Entity>(cost: Cost, statement: Statement, returns: bool) -> Write {
+pub(in crate::query) fn one_step<E: Entity>(
+    cost: Cost,
+    statement: Statement,
+    returns: bool,
+) -> Write {
     let mut write = Write::from_batch(Batch::default());
     let args = statement.args.into_iter().map(Arg::Value).collect();
     write.push((E::TABLE.name, cost), statement.text, args, returns);
     write
 }
 
-fn write<'c>(
+pub(in crate::query) fn write<'c>(
     executor: impl WriteExecutor<'c>,
     write: Result<Write, Invalid>,
 ) -> impl Future<Output = Result<Written>> + Send {
@@ -457,7 +477,9 @@ fn write<'c>(
 }
 
 /// What RETURNING selects: of the row alone.
-fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> {
+pub(in crate::query) fn returned<E: Entity, S: Selection<E>>(
+    selection: &S,
+) -> Result<Term, Invalid> {
     let mut terms = Vec::new();
     selection.terms(&mut terms)?;
     let terms = Term::Several(terms);
@@ -467,10 +489,13 @@ fn returned<E: Entity, S: Selection<E>>(selection: &S) -> Result<Term, Invalid> 
             "what is returned is of the changed row alone: neither relations nor aggregates are taken",
         ));
     }
+    outer::check(terms.around(E::TABLE.name))?;
     Ok(terms)
 }
 
-fn told<E: Entity, S: Selection<E>>(written: &Written) -> Result<Vec<S::Output>> {
+pub(in crate::query) fn told<E: Entity, S: Selection<E>>(
+    written: &Written,
+) -> Result<Vec<S::Output>> {
     let rows = written.rows(0);
     rows.map(|row| decode_whole::<E, S>(&Values(row)))
         .collect::<Result<_>>()

@@ -182,7 +182,8 @@ impl<E: Entity, T, P: Part> Column<E, T, P> {
 ///
 /// All of these are SQLite's LIKE: the 26 letters of ASCII match in either case, all other characters only
 /// themselves (`Ä` is not `ä`). A pattern may have 50,000 bytes. An index serves `starts_with`, and `like` with a
-/// pattern that starts with letters, only if it collates NOCASE.
+/// pattern that starts with letters, only if it collates NOCASE. To tell upper from lower case see
+/// [`starts_with_exact`](Self::starts_with_exact).
 ///
 /// ```
 /// # use anabranch::prelude::*;
@@ -342,7 +343,7 @@ fn ordered(term: Term, comparison: Comparison, with: Term) -> Predicate {
 }
 
 /// Whether it is what stands at a path inside of JSON, be it that of a related row.
-fn is_path(term: &Term) -> bool {
+pub(in crate::query) fn is_path(term: &Term) -> bool {
     match term {
         Term::Path { .. } => true,
         Term::At { term, .. } => is_path(term),
@@ -350,7 +351,7 @@ fn is_path(term: &Term) -> bool {
     }
 }
 
-fn is_text(term: Term) -> Predicate {
+pub(in crate::query) fn is_text(term: Term) -> Predicate {
     compare(term, Comparison::GreaterOrEqual, least_text())
 }
 

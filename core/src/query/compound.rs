@@ -9,7 +9,8 @@ use crate::{
     error::Result,
     query::{
         Query, Selection,
-        condition::Invalid,
+        condition::{Invalid, Shape},
+        including, outer,
         run::{decode_count, decode_whole, read},
     },
     sql::{self, Cost, Direction, Executor, Read, Select, SetOperation, Statement},
@@ -53,6 +54,8 @@ use crate::{
 pub struct Compound<E, S> {
     first: Query<E, S>,
     others: Result<Vec<(SetOperation, Select)>, Invalid>,
+    /// How deep the deepest of the others is.
+    shape: Shape,
     order: Vec<(usize, Direction)>,
     limit: Option<u64>,
     offset: u64,
@@ -123,6 +126,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         Compound {
             first: self,
             others: Ok(Vec::new()),
+            shape: Shape::FLAT,
             order: Vec::new(),
             limit: None,
             offset: 0,
@@ -130,7 +134,9 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 }
 
-fn part<E: Entity, S: Selection<E>>(query: Query<E, S>) -> Result<Select, Invalid> {
+pub(in crate::query) fn part<E: Entity, S: Selection<E>>(
+    query: Query<E, S>,
+) -> Result<Select, Invalid> {
     if !S::FLAT {
         return Err(Invalid::Refused(
             "what to-many relations lead to cannot be read by a part of a compound query",
@@ -178,6 +184,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         operation: SetOperation,
         other: Query<F, R>,
     ) -> Self {
+        self.shape = self.shape.and(other.shape());
         let other = part(other);
         self.others = self.others.and_then(|mut others| {
             others.push((operation, other?));
@@ -224,16 +231,30 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
     ///
     /// When one of the queries is invalid.
     pub fn sql(&self) -> Result<Statement> {
-        Ok(self.clone().into_tree()?.into_rows())
+        Ok(self.clone().into_whole()?.into_rows())
     }
 
-    fn into_tree(self) -> Result<sql::Compound, Invalid> {
+    /// The tree of a statement of its own.
+    fn into_whole(self) -> Result<sql::Compound> {
+        let tree = self.into_tree()?;
+        outer::check(tree.around())?;
+        Ok(tree)
+    }
+
+    /// How deep it is as a part of another query.
+    pub(in crate::query) fn shape(&self) -> Shape {
+        self.shape.and(self.first.shape())
+    }
+
+    pub(in crate::query) fn into_tree(self) -> Result<sql::Compound, Invalid> {
         if !S::FLAT {
             part(self.first.clone())?;
         }
+        let (first, others) = (self.first.into_inner_select()?, self.others?);
+        including::check_compound(&first, &others, &self.order)?;
         Ok(sql::Compound {
-            first: self.first.into_inner_select()?,
-            others: self.others?,
+            first,
+            others,
             order: self.order,
             limit: self.limit,
             offset: self.offset,
@@ -256,7 +277,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<Vec<S::Output>>> + Send {
-        let prepared = self.into_tree().map_err(Into::into);
+        let prepared = self.into_whole();
         let prepared = prepared.map(|compound| Read {
             statement: compound.into_rows(),
             cost: Cost::Any,
@@ -296,7 +317,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
         self,
         executor: impl Executor<'c>,
     ) -> impl Future<Output = Result<u64>> + Send {
-        let prepared = self.into_tree().map_err(Into::into);
+        let prepared = self.into_whole();
         let prepared = prepared.map(|compound| Read {
             statement: compound.into_count(),
             cost: Cost::Any,
@@ -312,6 +333,7 @@ impl<E, S: Clone> Clone for Compound<E, S> {
         Self {
             first: self.first.clone(),
             others: self.others.clone(),
+            shape: self.shape,
             order: self.order.clone(),
             limit: self.limit,
             offset: self.offset,

@@ -102,6 +102,8 @@ pub(crate) enum Invalid {
     Value(ValueError),
     /// Something that cannot be asked.
     Refused(&'static str),
+    /// Something is asked of the row around a query, and there is none.
+    NoRowAround { table: &'static str },
 }
 
 impl<E> Condition<E> {
@@ -256,6 +258,12 @@ impl From<Invalid> for Error {
             }
             Invalid::Value(error) => Self::new(ErrorKind::Value, error.to_string()),
             Invalid::Refused(message) => Self::new(ErrorKind::Refused, message),
+            Invalid::NoRowAround { table } => Self::new(
+                ErrorKind::Refused,
+                "`outer` names a column of a row around the query, and there is none of its entity: put the query into a \
+                 condition of one",
+            )
+            .with_table(table),
         }
     }
 }

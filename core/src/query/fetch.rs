@@ -10,10 +10,11 @@ use crate::{
     entity::{Entity, Identities, TableDef},
     error::{Error, ErrorKind, Result},
     query::{
-        Condition, Narrowed, Orders, Projection, Query, Related, Relation, Selection, Through,
-        Whole, With,
+        Condition, Included, Narrowed, Orders, Projection, Query, Related, Relation, Selection,
+        Through, Whole, With,
         condition::{Invalid, Shape},
         filters::Lifted,
+        outer,
         route::Ends,
         step::Step,
     },
@@ -84,6 +85,8 @@ pub struct Fetch<E, R, J = (), N = Whole> {
     lifted: Lifted,
     /// The steps, once the filters of the entities between are in their place.
     steps: Option<Vec<Step>>,
+    /// The deferred columns that the whole of a row is read with.
+    pub(in crate::query) included: Included,
 }
 
 /// What one row of a query has to begin with.
@@ -116,6 +119,7 @@ impl<E, R, J> Fetch<E, R, J> {
             offset: 0,
             lifted: Lifted::None,
             steps: None,
+            included: Included::NONE,
         }
     }
 }
@@ -232,6 +236,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             offset,
             lifted,
             steps,
+            included,
         } = self;
         let rest = Fetch {
             relation,
@@ -243,6 +248,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             offset,
             lifted,
             steps,
+            included,
         };
         (selection, rest)
     }
@@ -260,6 +266,7 @@ impl<E, R, J> Fetch<E, R, J> {
             offset: self.offset,
             lifted: self.lifted,
             steps: self.steps,
+            included: self.included,
         }
     }
 }
@@ -280,6 +287,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
         conditions.extend(first.conditions.iter().cloned());
         let mut others = Fetch::new(Relation::<J, T>::belongs_to(to)).put_selection(self.selection);
         others.shape = self.shape.around();
+        others.included = self.included;
         Ok(Fetch {
             relation: Relation::has(by),
             selection: (Whole, others),
@@ -291,6 +299,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
             // Those that apply are among the conditions.
             lifted: Lifted::All,
             steps: None,
+            included: Included::NONE,
         })
     }
 }
@@ -352,6 +361,15 @@ pub(crate) type EachWith<J, T, N = Whole> = (Whole, Fetch<J, T, (), N>);
 impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, N> {
     /// The statement that reads those of these keys, the columns that refer to the key first.
     fn select_for(&self, keys: &[&[Value]]) -> Result<crate::sql::Statement, Invalid> {
+        let (select, links) = self.tree_for(keys)?;
+        if select.limit.is_some() || select.offset > 0 {
+            return Ok(select.into_rows_of_parts(links));
+        }
+        Ok(select.into_rows())
+    }
+
+    /// Its tree, and the columns by which it is known whose a row is.
+    fn tree_for(&self, keys: &[&[Value]]) -> Result<(Select, Vec<Term>), Invalid> {
         self.shape.check()?;
         let steps = self.steps()?;
         let [first, further @ ..] = &steps[..] else {
@@ -359,17 +377,21 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         };
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
+        self.included.apply::<R::Entity>(&mut terms);
         let mut select = Select {
             conditions: self.all_conditions(&steps)?,
             order: self.order.clone(),
             ..Select::of(R::Entity::TABLE.name, Term::Several(terms))
         };
-        let mut links = first.links();
+        let mut links = owners(first);
         let starts = vec![Predicate::among(&links, keys)];
         if J::IS_CHAIN && Step::may_meet(&steps) {
             links = select.read_from_ends(&steps, starts, links);
         } else {
-            if let ([second], Some(_)) = (further, J::JOIN) {
+            if first.to_columns.is_empty() {
+                // The rows that it starts from take part, joined to all others; the conditions are what connects them.
+                select = select.from_start(first.from.name, &[first.hop()]);
+            } else if let ([second], Some(_)) = (further, J::JOIN) {
                 select = of_joined(select, second);
             } else if !further.is_empty() {
                 let hops: Vec<_> = further.iter().map(Step::hop).collect();
@@ -381,10 +403,8 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         select.columns = Term::Several(links.iter().cloned().chain([select.columns]).collect());
         select.limit = self.limit;
         select.offset = self.offset;
-        if select.limit.is_some() || select.offset > 0 {
-            return Ok(select.into_rows_of_parts(links));
-        }
-        Ok(select.into_rows())
+        outer::check(select.around())?;
+        Ok((select, links))
     }
 
     /// Reads those that belong to rows with these keys.
@@ -397,7 +417,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         let [first, ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere").into());
         };
-        let (table, columns) = first.compared();
+        let (table, columns) = match first.to_columns[..] {
+            [] => (first.from, first.from.key),
+            _ => first.compared(),
+        };
         // Of rows with the same key each gets its own: what is read need not be cloned.
         let mut asking: HashMap<Identities<'_>, Vec<usize>> = HashMap::with_capacity(keys.len());
         let mut distinct: Vec<&[Value]> = Vec::with_capacity(keys.len());
@@ -455,6 +478,18 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
     }
 }
 
+/// The columns by which it is known whose a row is.
+fn owners(first: &Step) -> Vec<Term> {
+    if first.to_columns.is_empty() {
+        return (first
+            .from
+            .key_columns()
+            .map(|column| Term::Column(column.name)))
+        .collect();
+    }
+    first.links()
+}
+
 /// All that one row has; it is an error if there has to be one and is none.
 fn wrapped<E: Entity, R: Related, O: Send + 'static>(found: Vec<O>) -> Result<R::Wrapped<O>> {
     R::wrapped(found).ok_or_else(|| missing(R::Entity::TABLE, E::TABLE))
@@ -510,9 +545,11 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         let steps = self.steps()?;
         if R::MANY {
             // What is wrong with it is told before anything is read.
-            self.selection.terms(&mut Vec::new())?;
-            self.all_conditions(&steps)?;
-            let links = &steps[0].from_columns;
+            self.tree_for(&[])?;
+            let links = match &steps[0].from_columns[..] {
+                [] => E::TABLE.key,
+                columns => columns,
+            };
             terms.extend((links.iter()).map(|column| Term::Column(E::TABLE.columns[*column].name)));
             // As many values as there may be: of the relation's columns the type knows nothing.
             terms.extend((links.len()..Self::width()).map(|_| Term::Number(0)));
@@ -525,6 +562,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
         }
         let mut there = Vec::new();
         self.selection.terms(&mut there)?;
+        self.included.apply::<R::Entity>(&mut there);
         terms.push(Term::Test(Box::new(Predicate::At {
             hops: hops.clone(),
             predicate: Box::new(Predicate::All(conditions)),
@@ -644,6 +682,7 @@ impl<E, R, J, N: Clone> Clone for Fetch<E, R, J, N> {
             offset: self.offset,
             lifted: self.lifted.clone(),
             steps: self.steps.clone(),
+            included: self.included,
         }
     }
 }

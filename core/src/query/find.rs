@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use crate::{
-    entity::{self, Entity},
+    entity::Entity,
     error::{Error, Result},
-    query::{Query, run, table_sql::TableSql},
-    sql::{Executor, Read, Statement},
+    query::{Included, Query, including, run, table_sql, table_sql::TableSql},
+    sql::{Cost, Executor, Read, Statement},
     value::{PrimaryKey, Row},
 };
 
@@ -58,7 +58,7 @@ pub fn find<'c, E: Entity>(
 
 /// The read behind [`find`].
 pub(crate) fn found_by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
-    let read = by_key::<E>(key)?;
+    let read = by_key::<E>(key, Included::NONE)?;
     if E::TABLE.filters.is_empty() {
         return Ok(read);
     }
@@ -67,24 +67,26 @@ pub(crate) fn found_by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
 }
 
 /// Reads the row with this key, whatever filters the entity has.
-pub(crate) fn by_key<E: Entity>(key: &E::Key) -> Result<Read<E>> {
+pub(crate) fn by_key<E: Entity>(key: &E::Key, included: Included) -> Result<Read<E>> {
     let table = E::TABLE;
     let rendered = TableSql::of(table);
     let args = key.to_values().map_err(|(at, error)| {
         Error::value(table.name, table.columns[table.key[at]].name, &error)
     })?;
+    let (text, cost) = if included == Included::NONE {
+        (rendered.by_key.clone(), rendered.by_key_cost)
+    } else {
+        (table_sql::by_key(table, included.list(table)), Cost::Any)
+    };
     Ok(Read {
-        statement: Statement {
-            text: rendered.by_key.clone(),
-            args,
-        },
-        cost: rendered.row_cost,
+        statement: Statement { text, args },
+        cost,
         entity: Some(table.name),
         decode: decode_row::<E>,
     })
 }
 
-/// [`entity::decode`], as a [`Read`] takes it.
+/// The whole of a row, as a [`Read`] takes it.
 pub(in crate::query) fn decode_row<E: Entity>(row: &dyn Row) -> Result<E> {
-    entity::decode(row)
+    including::decode(row, 0)
 }

@@ -137,6 +137,28 @@ impl<E> Argument<E> for &[u8] {
 }
 
 /// Any number of values as one argument of a [`fragment`]; made by [`list`].
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price) in [("tea", 3), ("cake", 7), ("jam", 7)] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price });
+/// # }
+/// # ctx.save_changes().await?;
+/// use anabranch::query::{List, fragment, list};
+///
+/// fn named(names: List) -> Condition<Item> {
+///     fragment::<Item, bool>("{} IN ({})", (Item::NAME, names)).is_true()
+/// }
+/// assert_eq!(Item::query().filter(named(list(["tea", "jam"].map(str::to_owned)))).count(&db).await?, 2);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct List(Result<Vec<Value>, ValueError>);
 

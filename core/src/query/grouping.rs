@@ -3,7 +3,7 @@
 use crate::{
     entity::Entity,
     query::condition::Invalid,
-    sql::{Predicate, Select, Term},
+    sql::{Hop, Listed, Predicate, Select, Term},
 };
 
 /// Refuses what SQLite would answer with the value of any one row: a selection or an order by a column that is neither
@@ -13,7 +13,7 @@ pub(in crate::query) fn check<E: Entity>(select: &Select) -> Result<(), Invalid>
     let is_grouped =
         !select.group.is_empty() || select.columns.aggregates() || !select.having.is_empty();
     if is_grouped && !has_key::<E>(select) {
-        let grouping = Grouping(&select.group);
+        let grouping = Grouping(E::TABLE.name, &select.group);
         let sorted = select.order.iter().map(|order| &order.term);
         let mut terms = std::iter::once(&select.columns).chain(sorted);
         if !terms.all(|term| grouping.has(term)) {
@@ -38,7 +38,7 @@ pub(in crate::query) fn check<E: Entity>(select: &Select) -> Result<(), Invalid>
 
 /// The same of what groups must fulfil, where no more is asked than how many there are.
 pub(in crate::query) fn check_having<E: Entity>(select: &Select) -> Result<(), Invalid> {
-    let grouping = Grouping(&select.group);
+    let grouping = Grouping(E::TABLE.name, &select.group);
     if has_key::<E>(select) || select.having.iter().all(|having| grouping.tests(having)) {
         return Ok(());
     }
@@ -46,8 +46,8 @@ pub(in crate::query) fn check_having<E: Entity>(select: &Select) -> Result<(), I
 }
 
 /// Whether an expression over many rows that are one group is the same whichever of them is looked at.
-pub(in crate::query) fn is_of_all(term: &Term) -> bool {
-    Grouping(&[]).has(term)
+pub(in crate::query) fn is_of_all<E: Entity>(term: &Term) -> bool {
+    Grouping(E::TABLE.name, &[]).has(term)
 }
 
 /// All else depends on the key.
@@ -70,7 +70,7 @@ fn selects(columns: &Term, term: &Term) -> bool {
     match columns {
         _ if columns == term => true,
         Term::All(list) => {
-            matches!(term, Term::Column(name) if list.names().contains(name))
+            matches!(term, Term::Column(name) if list.listed().contains(&Listed::Column(name)))
         }
         Term::Several(terms) => terms.iter().any(|selected| selects(selected, term)),
         Term::At { hops, term: there } => {
@@ -80,21 +80,21 @@ fn selects(columns: &Term, term: &Term) -> bool {
     }
 }
 
-/// What is the same in all rows of a group.
-struct Grouping<'a>(&'a [Term]);
+/// What is the same in all rows of a group: the table, and by what they are grouped.
+struct Grouping<'a>(&'static str, &'a [Term]);
 
 impl Grouping<'_> {
     fn has(&self, term: &Term) -> bool {
-        if self.0.contains(term) {
+        if self.1.contains(term) {
             return true;
         }
         match term {
-            Term::Column(_) | Term::All(_) | Term::Path { .. } | Term::Length(_) => false,
+            Term::Column(_) | Term::All(_) | Term::Path { .. } | Term::Length(..) => false,
             Term::Several(terms) | Term::Call { args: terms, .. } => {
                 terms.iter().all(|term| self.has(term))
             }
             Term::Infix { left, right, .. } => self.has(left) && self.has(right),
-            Term::Cast { of, .. } => self.has(of),
+            Term::Cast { of, .. } | Term::Exact(of) => self.has(of),
             Term::Case {
                 branches,
                 otherwise,
@@ -104,9 +104,10 @@ impl Grouping<'_> {
             }
             Term::Test(predicate) => self.tests(predicate),
             // What relations lead to is the same if the columns are by which they do.
-            Term::Related { hops, .. } | Term::At { hops, .. } => hops
-                .first()
-                .is_some_and(|hop| hop.on.iter().all(|on| self.has(&Term::Column(on.from)))),
+            Term::Related { hops, .. } | Term::At { hops, .. } => {
+                self.leads(hops) && self.names(|found| term.each_around(found))
+            }
+            Term::Select(select) => self.names(|found| select.each_around(found)),
             // Computed of the groups.
             Term::Window(window) => {
                 self.has(&window.function)
@@ -118,17 +119,24 @@ impl Grouping<'_> {
             | Term::Number(_)
             | Term::Values(_)
             | Term::Aggregate(_)
-            | Term::Select(_)
+            | Term::Outer { .. }
             | Term::Fragment(_) => true,
         }
     }
 
     fn tests(&self, predicate: &Predicate) -> bool {
         match predicate {
-            Predicate::Constant(_) | Predicate::Exists(_) => true,
+            Predicate::Constant(_) => true,
+            Predicate::Exists(_) => self.names(|found| predicate.each_around(found)),
+            Predicate::InSelect { term, select } => {
+                self.has(term) && self.names(|found| select.each_around(found))
+            }
+            Predicate::Reached(recursion) => {
+                let mut key = recursion.key.names();
+                key.all(|column| self.has(&Term::Column(column)))
+            }
             Predicate::Null { term, .. }
             | Predicate::In { term, .. }
-            | Predicate::InSelect { term, .. }
             | Predicate::Like { term, .. }
             | Predicate::Term(term) => self.has(term),
             Predicate::Compare { term, with, .. } => self.has(term) && self.has(with),
@@ -140,9 +148,21 @@ impl Grouping<'_> {
                 parts.iter().all(|part| self.tests(part))
             }
             Predicate::Not(inverse) => self.tests(inverse),
-            Predicate::Related { hops, .. } | Predicate::At { hops, .. } => hops
-                .first()
-                .is_some_and(|hop| hop.on.iter().all(|on| self.has(&Term::Column(on.from)))),
+            Predicate::Related { hops, .. } | Predicate::At { hops, .. } => {
+                self.leads(hops) && self.names(|found| predicate.each_around(found))
+            }
         }
+    }
+
+    fn leads(&self, hops: &[Hop]) -> bool {
+        hops.first()
+            .is_some_and(|hop| hop.on.iter().all(|on| self.has(&Term::Column(on.from))))
+    }
+
+    /// Whether all is so that subqueries name of the row.
+    fn names(&self, walk: impl FnOnce(&mut dyn FnMut(&'static str, &Term))) -> bool {
+        let mut all = true;
+        walk(&mut |table, term| all &= table != self.0 || self.has(term));
+        all
     }
 }

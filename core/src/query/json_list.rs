@@ -1,16 +1,20 @@
 //! Lists that are stored as JSON.
 
+use std::sync::Arc;
+
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     entity::{Column, Entity},
-    query::{Condition, Expr, JsonScalar, Operand, columns::nodes, condition::Invalid, part::Node},
+    query::{
+        Condition, Expr, JsonScalar, Operand, Part, columns::nodes, condition::Invalid, part::Node,
+    },
     sql::{Predicate, Term},
     value::{ColumnType, Json, Value, ValueError},
 };
 
-/// A column type whose values are lists: a `Vec` of integers, `bool`, `f64` or `String` with `#[entity(json)]`, and an
-/// `Option` of it.
+/// A column type whose values are lists: a `Vec` of integers, `bool`, `f64` or `String` with `#[entity(json)]`, or inside of
+/// one ([`JsonFields`](derive@crate::query::JsonFields)), and an `Option` of it.
 ///
 /// ```
 /// # use anabranch::prelude::*;
@@ -42,7 +46,7 @@ impl<T: JsonScalar + Serialize + DeserializeOwned> JsonList for Option<Json<Vec<
 ///
 /// A column that is NULL has no values. How often a value is in the list, or asked for, makes no difference. No index
 /// serves these: each row's list is read.
-impl<E: Entity, L> Column<E, L> {
+impl<E: Entity, L, P: Part> Column<E, L, P> {
     /// The list has this value.
     ///
     /// # Examples
@@ -104,15 +108,17 @@ impl<E: Entity, L> Column<E, L> {
     where
         L: JsonList,
     {
-        let column = self.definition().name;
-        self.node().map(|_| Term::Length(column)).into_expr()
+        let mut node = self.node();
+        node.term = (node.term.and_then(place)).map(|(column, path)| Term::Length(column, path));
+        node.is_required = false;
+        node.into_expr()
     }
 
     fn listed(self, nodes: Result<Vec<Node>, ValueError>, all: bool) -> Condition<E> {
-        let column = self.definition().name;
+        let list = self.node();
         let nodes = match nodes {
             Ok(nodes) => nodes,
-            Err(error) => return Condition::invalid(self.node().blamed::<E>(error)),
+            Err(error) => return Condition::invalid(list.blamed::<E>(error)),
         };
         let mut values = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -130,11 +136,24 @@ impl<E: Entity, L> Column<E, L> {
         if values.is_empty() {
             return Condition::new(Predicate::Constant(all));
         }
-        Condition::new(Predicate::Has {
+        let has = (list.term.and_then(place)).map(|(column, path)| Predicate::Has {
             column,
+            path,
             values,
             all,
-        })
+        });
+        Condition::shaped(has, list.shape)
+    }
+}
+
+/// The column that a list is in, and where.
+fn place(list: Term) -> Result<(&'static str, Option<Arc<str>>), Invalid> {
+    match list {
+        Term::Column(column) => Ok((column, None)),
+        Term::Path { column, path } => Ok((column, Some(path))),
+        _ => Err(Invalid::Refused(
+            "only a list of a column is asked for values: of a related row ask inside of `any`",
+        )),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     entity::{Column, Entity},
-    query::Expr,
+    query::{Expr, Part, arithmetic::invalid, condition::Invalid, part::Node},
     sql::Term,
     value::{ColumnType, Json, Scalar, ValueError, check_text},
 };
@@ -71,7 +71,7 @@ macro_rules! json_scalar {
 json_scalar!(i8, i16, i32, i64, u8, u16, u32, bool, f64, String);
 
 /// # Looking into JSON
-impl<E: Entity, T> Column<E, T> {
+impl<E: Entity, T, P: Part> Column<E, T, P> {
     /// What stands at a path inside of the JSON, as an expression that is compared and sorted by like a column that
     /// may be NULL.
     ///
@@ -126,14 +126,40 @@ impl<E: Entity, T> Column<E, T> {
     where
         T: JsonDocument,
     {
-        let column = self.definition().name;
-        let mut node = self.node();
-        node.is_required = false;
-        node.term = match checked(path.into()) {
-            Ok(path) => Ok(Term::Path { column, path }),
-            Err(error) => Err(node.blamed::<E>(error)),
-        };
-        node.into_expr()
+        let node = self.node();
+        match checked(path.into()) {
+            Ok(path) => node.within(&path[1..]).into_expr(),
+            Err(error) => invalid::<E>(node, error).into_expr(),
+        }
+    }
+}
+
+impl Node {
+    /// What stands in this JSON after some more steps.
+    pub(in crate::query) fn within(mut self, steps: &str) -> Self {
+        self.is_required = false;
+        self.term = self.term.and_then(|term| within(term, steps));
+        self
+    }
+}
+
+fn within(term: Term, steps: &str) -> Result<Term, Invalid> {
+    match term {
+        Term::Column(column) => Ok(Term::Path {
+            column,
+            path: format!("${steps}").into(),
+        }),
+        Term::Path { column, path } => Ok(Term::Path {
+            column,
+            path: format!("{path}{steps}").into(),
+        }),
+        Term::At { hops, term } => Ok(Term::At {
+            hops,
+            term: Box::new(within(*term, steps)?),
+        }),
+        _ => Err(Invalid::Refused(
+            "only the JSON of a column is looked into, not that of an expression",
+        )),
     }
 }
 

@@ -91,6 +91,30 @@ impl<E> fmt::Debug for OrderBy<E> {
 }
 
 /// What [`Query::order_by`](crate::query::Query::order_by) takes: one order, an array, or any other list.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let mut ctx = db.context();
+/// # for (name, price) in [("tea", 3), ("cake", 7), ("jam", 7)] {
+/// #     ctx.add(Item { id: 0, name: name.into(), price });
+/// # }
+/// # ctx.save_changes().await?;
+/// use anabranch::query::Orders;
+///
+/// fn sorted(orders: impl Orders<Item>) -> Query<Item> {
+///     Item::query().order_by(orders).order_by(Item::ID.asc()) // so that ties are always in the same order
+/// }
+/// let dearest = sorted([Item::PRICE.desc()]).select(Item::NAME).all(&db).await?;
+/// let by_name = sorted(vec![Item::NAME.asc(), Item::PRICE.asc()]).select(Item::NAME).all(&db).await?;
+/// assert_eq!((dearest[0].as_str(), by_name[0].as_str()), ("cake", "cake"));
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` says no order",
     label = "neither ascending nor descending",

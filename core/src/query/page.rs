@@ -450,6 +450,7 @@ impl fmt::Display for Cursor {
                 Value::Real(real) => (2, real.to_bits().to_be_bytes().to_vec()),
                 Value::Text(text) => (3, text.clone().into_bytes()),
                 Value::Blob(blob) => (4, blob.clone()),
+                Value::Unread => return Err(fmt::Error),
             };
             bytes.push(class);
             if class > 2 {

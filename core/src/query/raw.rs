@@ -17,7 +17,7 @@ pub struct RawQuery<T> {
 }
 
 /// A statement that reads, as it is written: reports with windows, common table expressions, whatever SQLite knows. Its
-/// columns become a tuple by their positions, or one value if there is one.
+/// columns become a tuple by their positions, one value if there is one, or a struct by their names ([`FromRow`]).
 ///
 /// The text is a part of the program. `{}` stands where each argument does, `{0}` or `{1}` for one by its position; `{{` is
 /// a brace. To read entities see [`Query::from_sql`](crate::query::Query::from_sql); to write see
@@ -47,7 +47,42 @@ pub fn raw<T: FromRow>(sql: &'static str, args: impl Arguments<()>) -> RawQuery<
     }
 }
 
-/// What a row of a [`RawQuery`] becomes: a value, or a tuple of up to twelve.
+/// What a row of a [`RawQuery`] becomes: a value, a tuple of up to twelve, or a struct that derives it.
+///
+/// A struct is read by the names of columns, whatever their order; others than it asks for are ignored. A column that is
+/// missing, or there twice, is an error of kind [`ErrorKind::Decode`] that names it, once there is a row. How a field is
+/// stored, and what its column is called if not like it, say the attributes of [the derive](macro@crate::query::FromRow).
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{FromRow, raw};
+///
+/// #[derive(Debug, PartialEq, FromRow)]
+/// struct Report {
+///     city: String,
+///     #[row(column = "total")]
+///     sum: i64,
+///     dearest: Option<i64>,
+/// }
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Sale { #[entity(id)] id: i64, city: String, price: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Sale>().await?;
+/// # let mut ctx = db.context();
+/// # for (city, price) in [("Bern", 4), ("Bern", 7), ("Rome", 5)] {
+/// #     ctx.add(Sale { id: 0, city: city.into(), price });
+/// # }
+/// # ctx.save_changes().await?;
+/// let sql = "SELECT sum(price) AS total, max(price) AS dearest, city FROM sale GROUP BY city ORDER BY city";
+/// let reports = raw::<Report>(sql, ()).all(&db).await?;
+/// assert_eq!(reports[0], Report { city: "Bern".into(), sum: 11, dearest: Some(7) });
+/// # Ok(()) }
+/// ```
+///
+/// Where it is asked for:
 ///
 /// ```
 /// # use anabranch::prelude::*;
@@ -73,8 +108,9 @@ pub fn raw<T: FromRow>(sql: &'static str, args: impl Arguments<()>) -> RawQuery<
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a row cannot be read as `{Self}`",
-    label = "neither a value nor a tuple of values",
-    note = "give the types of the columns: `raw::<(i64, Option<String>)>(...)`; for entities there is `Query::from_sql`"
+    label = "no value, no tuple of values, and no struct that derives `FromRow`",
+    note = "give the types of the columns: `raw::<(i64, Option<String>)>(...)`, or write #[derive(FromRow)] on a struct of them",
+    note = "for entities there is `Query::from_sql`"
 )]
 pub trait FromRow: Sized + Send + 'static {
     #[doc(hidden)]

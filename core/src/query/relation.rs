@@ -395,7 +395,7 @@ impl<E, R, J> Relation<E, R, J> {
         Self::new(Ends::Through { by, to })
     }
 
-    const fn new(ends: Ends) -> Self {
+    pub(in crate::query) const fn new(ends: Ends) -> Self {
         Self {
             route: Route::of(ends),
             of: PhantomData,
@@ -432,7 +432,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let (by, table, columns) = match self.route.first() {
             Ends::BelongsTo { by } => (by, step.from, &step.from_columns),
             Ends::Has { by } | Ends::Through { by, .. } => (by, step.to, &step.to_columns),
-            Ends::On { .. } => {
+            Ends::On { .. } | Ends::When => {
                 return Err(Invalid::Refused(
                     "a relation of any two columns has no reference: name the column",
                 ));

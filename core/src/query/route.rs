@@ -32,6 +32,8 @@ pub(crate) enum Ends {
         /// The position of the other's.
         to: usize,
     },
+    /// Whatever a condition says.
+    When,
     /// Columns of a third entity, to the keys of both.
     Through {
         /// The position of one that refers to the entity.
@@ -119,6 +121,7 @@ impl<'w> Way<'w> {
             Ends::On { from, to } => {
                 leading_to::<R>(Step::between_columns((here, from), (there, to)))?
             }
+            Ends::When => Step::between_any(here, there),
             Ends::Through { .. } => {
                 return Err(Invalid::Refused("a relation goes through nothing"));
             }

@@ -11,7 +11,7 @@ use crate::{
         Expr, Nullable, Number, Part, Query, Selection, Summed,
         condition::Invalid,
         filters::{self, Lifted},
-        grouping,
+        grouping, outer,
         table_sql::TableSql,
     },
     sql::{
@@ -418,7 +418,9 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     fn into_select(self) -> Result<(Select, S::Prepared)> {
-        Ok(self.into_parts()?)
+        let (select, selection) = self.into_parts()?;
+        outer::check(select.around())?;
+        Ok((select, selection))
     }
 
     pub(in crate::query) fn into_parts(self) -> Result<(Select, S::Prepared), Invalid> {
@@ -431,6 +433,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     fn into_counted(self) -> Result<Select> {
         let (select, _) = self.into_rows()?;
         grouping::check_having::<E>(&select)?;
+        outer::check(select.around())?;
         Ok(select)
     }
 
@@ -438,6 +441,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         let selection = self.selection.prepare()?;
         let mut terms = Vec::new();
         selection.terms(&mut terms)?;
+        self.included.apply::<E>(&mut terms);
         let columns = match terms.len() {
             1 => terms.remove(0),
             _ => Term::Several(terms),
@@ -464,11 +468,20 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
 }
 
 fn cost<E: Entity>(select: &Select) -> Cost {
+    // Of rows that are made first, however few are read.
+    if select.source.is_some() {
+        return Cost::Any;
+    }
     cost_of::<E>(&select.conditions, select.limit)
 }
 
 pub(in crate::query) fn cost_of<E: Entity>(conditions: &[Predicate], limit: Option<u64>) -> Cost {
     let pinned = |key: &ColumnDef| conditions.iter().any(|part| part.pins(key.name));
+    // Of rows that are reached step by step all are, however few are read.
+    let is_reached = |part: &Predicate| matches!(part, Predicate::Reached(_));
+    if conditions.iter().any(is_reached) {
+        return Cost::Any;
+    }
     let few = limit.is_some_and(|limit| limit <= SMALL_LIMIT) || E::TABLE.key_columns().all(pinned);
     if few {
         TableSql::of(E::TABLE).row_cost

@@ -1,17 +1,18 @@
 //! What a query reads of each row, and what comes of it.
 
-use std::marker::PhantomData;
+use std::{any::TypeId, marker::PhantomData};
 
 use crate::{
-    entity::{self, Column, Entity},
+    entity::{Column, Entity},
     error::{Error, ErrorKind, Result},
     query::{
         Part,
         condition::{Invalid, Shape},
+        including,
         table_sql::TableSql,
     },
     sql::{Reads, Term},
-    value::{ColumnType, Row, ValueRef},
+    value::{ColumnType, Row},
 };
 
 /// What a query over `E` reads of each row: an expression, the [`Whole`] entity, what a relation leads to, or a tuple of
@@ -60,6 +61,12 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn width() -> usize;
 
+    /// Adds the types of these columns, of those that are known.
+    #[doc(hidden)]
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        types.extend((0..Self::width()).map(|_| None));
+    }
+
     /// Adds what the statement selects: as many columns as [`width`](Self::width) says.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "so that nobody else implements it")]
@@ -89,7 +96,7 @@ pub trait Selection<E: Entity>: Clone + Send + Sync + 'static {
     ) -> Result<Vec<Self::Output>>;
 }
 
-/// All columns of a row: the entity.
+/// All columns of a row, but for those that are [deferred](crate::value::Deferred): the entity.
 ///
 /// ```
 /// # use anabranch::prelude::*;
@@ -125,7 +132,11 @@ impl<E: Entity> Selection<E> for Whole {
     }
 
     fn width() -> usize {
-        E::TABLE.columns.len()
+        including::width::<E>()
+    }
+
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        E::column_types(types);
     }
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
@@ -134,10 +145,7 @@ impl<E: Entity> Selection<E> for Whole {
     }
 
     fn decode(row: &dyn Row, at: usize) -> Result<E> {
-        if at == 0 {
-            return entity::decode(row);
-        }
-        entity::decode(&From { row, at })
+        including::decode(row, at)
     }
 
     fn finish_one(entity: E) -> Result<E> {
@@ -162,6 +170,10 @@ impl<E: Entity, T: ColumnType + Send + 'static, P: Part> Selection<E> for Column
 
     fn width() -> usize {
         1
+    }
+
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        types.push(Some(TypeId::of::<T>()));
     }
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
@@ -210,6 +222,10 @@ macro_rules! tuple {
 
             fn width() -> usize {
                 0 $(+ $name::width())*
+            }
+
+            fn types(types: &mut Vec<Option<TypeId>>) {
+                $($name::types(types);)*
             }
 
             fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
@@ -263,22 +279,6 @@ tuple!(A 0, B 1, C 2, D 3, F 4);
 tuple!(A 0, B 1, C 2, D 3, F 4, G 5);
 tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6);
 tuple!(A 0, B 1, C 2, D 3, F 4, G 5, H 6, I 7);
-
-/// A row without its first columns.
-struct From<'a> {
-    row: &'a dyn Row,
-    at: usize,
-}
-
-impl Row for From<'_> {
-    fn width(&self) -> usize {
-        self.row.width().saturating_sub(self.at)
-    }
-
-    fn value(&self, index: usize) -> ValueRef<'_> {
-        self.row.value(self.at + index)
-    }
-}
 
 /// A selection to which what a relation leads to can be added.
 ///
@@ -480,6 +480,10 @@ impl<E: Entity, S: Selection<E>, M: Make<S::Output>> Selection<E> for Made<S, M>
 
     fn width() -> usize {
         S::width()
+    }
+
+    fn types(types: &mut Vec<Option<TypeId>>) {
+        S::types(types);
     }
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {

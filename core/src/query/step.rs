@@ -5,7 +5,7 @@ use std::mem;
 use crate::{
     entity::{ColumnDef, Entity, TableDef},
     query::condition::Invalid,
-    sql::{Hop, Identifier, On, Piece, Predicate, Select, Term},
+    sql::{Hop, Identifier, On, Piece, Predicate, Select, Source, Term},
     value::Value,
 };
 
@@ -66,7 +66,7 @@ impl Step {
         }
     }
 
-    /// What stands in the columns of an entity that it starts from.
+    /// What stands in the columns of an entity that it starts from; in the key, where a condition says where it leads.
     pub(in crate::query) fn starts_at<E: Entity>(&self, entity: &E) -> Result<Vec<Value>, Invalid> {
         let value = |column: &usize| {
             let encoded = entity.encode(*column);
@@ -76,7 +76,11 @@ impl Step {
                 error,
             })
         };
-        self.from_columns.iter().map(value).collect()
+        let columns = match self.to_columns[..] {
+            [] => self.from.key,
+            _ => &self.from_columns[..],
+        };
+        columns.iter().map(value).collect()
     }
 
     /// The columns of the table that it leads to, as they are compared.
@@ -160,6 +164,21 @@ impl Step {
         }
     }
 
+    /// From each row to all: a condition says which.
+    pub(in crate::query) const fn between_any(
+        from: &'static TableDef,
+        to: &'static TableDef,
+    ) -> Self {
+        Self {
+            from,
+            from_columns: Vec::new(),
+            to,
+            to_columns: Vec::new(),
+            from_key: false,
+            conditions: Vec::new(),
+        }
+    }
+
     pub(in crate::query) fn to_parent(
         child: &'static TableDef,
         by: usize,
@@ -235,7 +254,7 @@ impl Select {
             distinct: true,
             ..Step::ends(steps, starts, links)
         };
-        self.source = Some(vec![
+        self.source = Some(Source::Sql(vec![
             sql(&format!("WITH anabranch_ways ({}) AS ", columns.join(", "))),
             Piece::Term(Term::Select(Box::new(ways))),
             sql(&format!(
@@ -243,7 +262,7 @@ impl Select {
                 Identifier(self.table),
                 equal.join(" AND ")
             )),
-        ]);
+        ]));
         here.iter()
             .map(|name| Term::Fragment(vec![sql(name)]))
             .collect()

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    entity::{PerTable, TableDef},
+    entity::{ColumnDef, PerTable, TableDef},
+    query::Included,
     sql::{ColumnList, Comparison, Cost, Predicate, Select, Term},
     value::Value,
 };
@@ -11,12 +12,16 @@ use crate::{
 /// The texts of one table.
 #[derive(Debug)]
 pub(crate) struct TableSql {
-    /// All columns, in the table's order.
+    /// All columns, in the table's order; in the place of a deferred one a constant.
     pub(in crate::query) columns: ColumnList,
-    /// Selects all columns of one row by its key, whose values are the arguments.
-    pub(crate) by_key: Arc<str>,
-    /// What reading one row by its key may cost.
+    /// Selects those of one row by its key, whose values are the arguments.
+    pub(in crate::query) by_key: Arc<str>,
+    /// What that may cost.
+    pub(in crate::query) by_key_cost: Cost,
+    /// What reading one row may cost, whatever of it.
     pub(in crate::query) row_cost: Cost,
+    /// Selects all columns of one row by its key, the deferred ones too.
+    pub(crate) whole_by_key: Arc<str>,
 }
 
 static RENDERED: PerTable<TableSql> = PerTable::new();
@@ -27,25 +32,39 @@ impl TableSql {
     }
 
     fn render(table: &'static TableDef) -> Self {
-        let columns = ColumnList::new(table.columns.iter().map(|column| column.name));
-        let by_key = Select {
-            conditions: (table.key_columns())
-                .map(|key| Predicate::Compare {
-                    term: Term::Column(key.name),
-                    comparison: Comparison::Equal,
-                    with: Term::Value(Value::Null),
-                })
-                .collect(),
-            ..Select::of(table.name, Term::All(columns.clone()))
+        let cost = |is_large| {
+            if is_large { Cost::Any } else { Cost::Small }
+        };
+        let is_found = |column: &ColumnDef| column.large && !column.deferred;
+        let columns = Included::NONE.list(table);
+        let by_key = by_key(table, columns.clone());
+        let whole_by_key = if table.defers() {
+            let whole = ColumnList::new(table.columns.iter().map(|column| column.name));
+            self::by_key(table, whole)
+        } else {
+            Arc::clone(&by_key)
         };
         Self {
             columns,
-            by_key: by_key.into_rows().text,
-            row_cost: if table.has_large_columns() {
-                Cost::Any
-            } else {
-                Cost::Small
-            },
+            by_key,
+            whole_by_key,
+            by_key_cost: cost(table.columns.iter().any(is_found)),
+            row_cost: cost(table.has_large_columns()),
         }
     }
+}
+
+/// Selects these columns of one row by its key, whose values are the arguments.
+pub(in crate::query) fn by_key(table: &'static TableDef, columns: ColumnList) -> Arc<str> {
+    let select = Select {
+        conditions: (table.key_columns())
+            .map(|key| Predicate::Compare {
+                term: Term::Column(key.name),
+                comparison: Comparison::Equal,
+                with: Term::Value(Value::Null),
+            })
+            .collect(),
+        ..Select::of(table.name, Term::All(columns))
+    };
+    select.into_rows().text
 }

@@ -12,11 +12,12 @@ use crate::{
         Operand,
         change::{self, Values},
         condition::Invalid,
+        including, outer,
         table_sql::TableSql,
     },
     sql::{
-        Arg, Batch, Comparison, Insert, NewKey, Piece, Predicate, Select, Term, Write,
-        WriteExecutor, Written,
+        Arg, Batch, Comparison, Identifier, Insert, NewKey, Piece, Predicate, Select, Statement,
+        Term, Write, WriteExecutor, Written,
     },
     value::{ColumnType, KeyOrigin, PrimaryKey as _, TEMPORARY_KEYS, Value, ValueRef},
 };
@@ -147,7 +148,7 @@ pub fn upsert_all<E: Entity>(entities: impl IntoIterator<Item = E>) -> Upsert<E,
 }
 
 impl<E: Entity, N> Upsert<E, N> {
-    const fn of(entities: Vec<E>) -> Self {
+    pub(crate) const fn of(entities: Vec<E>) -> Self {
         Self {
             entities,
             number: PhantomData,
@@ -276,8 +277,9 @@ impl<E: Entity, N> Upsert<E, N> {
         let read = read.into_rows();
         write.push(table_and_cost, read.text, arguments(read.args), true);
         let written: Vec<usize> = table.written_columns().collect();
-        let insert = self.insert(on, updated, &written, &values, all)?;
-        let insert = insert.into_statement();
+        let given = |column: usize| Term::Value(values[column].clone());
+        let insert = self.insert(on, updated, &written, given, Some(all))?;
+        let insert = insert.into_statement(1);
         let given = written.iter().map(|column| {
             if writer_key == Some(*column) {
                 Arg::Key(position)
@@ -301,18 +303,17 @@ impl<E: Entity, N> Upsert<E, N> {
         on: &UniqueKey,
         updated: &[usize],
         written: &[usize],
-        values: &[Value],
-        returning: Term,
+        given: impl Fn(usize) -> Term,
+        returning: Option<Term>,
     ) -> Result<Insert> {
         let table = E::TABLE;
         let name = |column: &usize| table.columns[*column].name;
         let mut set = Vec::new();
         let mut differs = Vec::new();
-        let given = updated
-            .iter()
-            .map(|column| (*column, Ok(Term::Value(values[*column].clone()))));
+        let given = updated.iter().map(|column| (*column, Ok(given(*column))));
         for (column, term) in given.chain(self.set.iter().cloned()) {
             let term = term?;
+            outer::check(term.around(table.name))?;
             differs.push(Predicate::Compare {
                 term: exact(&table.columns[column]),
                 comparison: Comparison::Distinct,
@@ -334,6 +335,25 @@ impl<E: Entity, N> Upsert<E, N> {
             conditions: vec![Predicate::Any(differs)],
             returning,
         })
+    }
+
+    /// The statements that do it for each of these numbers of rows, whose values are their first arguments; and the columns
+    /// that decide.
+    pub(crate) fn into_statements<const COUNT: usize>(
+        self,
+        rows: [usize; COUNT],
+    ) -> Result<([Statement; COUNT], &'static [usize])> {
+        let table = E::TABLE;
+        let on = self.unique_key()?;
+        let updated = self.updated_columns(on.columns)?;
+        let written: Vec<usize> = table.written_columns().collect();
+        let given = |column: usize| {
+            let name = Identifier(table.columns[column].name);
+            Term::Fragment(vec![Piece::Sql(format!("excluded.{name}").into())])
+        };
+        let insert = self.insert(&on, &updated, &written, given, None)?;
+        let statements = rows.map(|rows| insert.clone().into_statement(rows));
+        Ok((statements, on.columns))
     }
 
     fn unique_key(&self) -> Result<UniqueKey> {
@@ -504,7 +524,7 @@ fn arguments(values: Vec<Value>) -> Vec<Arg> {
     values.into_iter().map(Arg::Value).collect()
 }
 
-fn now<E: Entity>(column: usize) -> Result<Value> {
+pub(in crate::query) fn now<E: Entity>(column: usize) -> Result<Value> {
     let table = E::TABLE;
     (Utc::now().encode())
         .map_err(|error| Error::value(table.name, table.columns[column].name, &error))
@@ -525,7 +545,7 @@ fn exact(column: &ColumnDef) -> Term {
 fn upserted<E: Entity>(written: &Written, number: usize) -> Result<Upserted<E>> {
     let table = E::TABLE;
     let decoded = |row: Option<&[Value]>| -> Result<Option<E>> {
-        row.map(|row| entity::decode(&Values(row)))
+        row.map(|row| including::decode(&Values(row), 0))
             .transpose()
             .map_err(|error| change::unreadable::<E>(&error))
     };

@@ -126,7 +126,61 @@ impl<E: Entity> Over<E> {
             unit,
             from: from.as_sql("UNBOUNDED PRECEDING"),
             to: to.as_sql("UNBOUNDED FOLLOWING"),
+            excluded: self.frame.and_then(|frame| frame.excluded),
         });
+        self
+    }
+
+    /// Of these, not the row itself: for the sum of the others.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let mut ctx = db.context();
+    /// # for (name, price) in [("tea", 3), ("cake", 7), ("jam", 7)] {
+    /// #     ctx.add(Item { id: 0, name: name.into(), price });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// use anabranch::query::Over;
+    ///
+    /// let by_price = || Over::all().order_by(Item::PRICE.asc());
+    /// let others = Item::PRICE.sum().over(Over::all().exclude_current_row());
+    /// let less = Item::PRICE.sum().over(by_price().exclude_group());
+    /// let up_to = Item::PRICE.sum().over(by_price().exclude_ties());
+    /// let sums = Item::query().order_by(Item::ID.asc()).select((others, less, up_to)).all(&db).await?;
+    /// assert_eq!(sums, [(Some(14), None, Some(3)), (Some(10), Some(3), Some(10)), (Some(10), Some(3), Some(10))]);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn exclude_current_row(self) -> Self {
+        self.excluding("CURRENT ROW")
+    }
+
+    /// Of these, neither the row itself nor those that are equal to it in the order.
+    #[must_use]
+    pub fn exclude_group(self) -> Self {
+        self.excluding("GROUP")
+    }
+
+    /// Of these, not those that are equal to the row in the order; but the row itself.
+    #[must_use]
+    pub fn exclude_ties(self) -> Self {
+        self.excluding("TIES")
+    }
+
+    /// Without bounds it is of those that there are without a frame: all, or those up to the row in the order.
+    fn excluding(mut self, rows: &'static str) -> Self {
+        if self.frame.is_none() {
+            self = self.range(Bound::Unbounded, Bound::CurrentRow);
+        }
+        if let Some(frame) = &mut self.frame {
+            frame.excluded = Some(rows);
+        }
         self
     }
 

@@ -45,13 +45,14 @@ pub(crate) struct Insert {
     /// What a row that is there must fulfil to be changed: all of these.
     pub conditions: Vec<Predicate>,
     /// What is told of the row that was inserted or changed.
-    pub returning: Term,
+    pub returning: Option<Term>,
 }
 
 impl Insert {
-    /// The statement. Its first arguments are the values to insert, one for each column, which are NULL here.
+    /// The statement for so many rows. Its first arguments are the values to insert, one for each column of each row, which
+    /// are NULL here.
     #[must_use]
-    pub(crate) fn into_statement(self) -> Statement {
+    pub(crate) fn into_statement(self, rows: usize) -> Statement {
         let looks_elsewhere = self.conditions.iter().any(Predicate::looks_elsewhere)
             || self.set.iter().any(|(_, term)| term.looks_elsewhere());
         let mut renderer = Renderer::default();
@@ -66,9 +67,13 @@ impl Insert {
         };
         let count = self.columns.len();
         names(&mut renderer, self.columns);
-        renderer.push(" VALUES (");
-        renderer.separated(0..count, |renderer, _| renderer.value(Value::Null));
-        renderer.push(") ON CONFLICT");
+        renderer.push(" VALUES ");
+        renderer.separated(0..rows, |renderer, _| {
+            renderer.push("(");
+            renderer.separated(0..count, |renderer, _| renderer.value(Value::Null));
+            renderer.push(")");
+        });
+        renderer.push(" ON CONFLICT");
         names(&mut renderer, self.unique);
         if let Some(filter) = self.filter {
             renderer.push(" WHERE (");
@@ -82,7 +87,7 @@ impl Insert {
             set(&mut renderer, self.set);
             renderer.clause(" WHERE ", self.conditions);
         }
-        returning(renderer, Some(self.returning))
+        returning(renderer, self.returning)
     }
 }
 
@@ -124,7 +129,7 @@ fn set(renderer: &mut Renderer, set: Vec<(&'static str, Term)>) {
     });
 }
 
-fn returning(mut renderer: Renderer, columns: Option<Term>) -> Statement {
+pub(in crate::sql) fn returning(mut renderer: Renderer, columns: Option<Term>) -> Statement {
     if let Some(columns) = columns {
         renderer.leave_alias();
         renderer.push(" RETURNING ");

@@ -15,15 +15,24 @@ pub(crate) fn insert(
     returning: &[&'static str],
 ) -> Arc<str> {
     written(|text| {
-        let names = ColumnList::new(columns.iter().copied());
-        let names = names.as_sql();
-        write!(text, "INSERT INTO {} ({names}) VALUES (", Identifier(table))?;
-        for number in 1..=columns.len() {
-            let comma = if number > 1 { ", " } else { "" };
-            write!(text, "{comma}?{number}")?;
-        }
-        text.push(')');
+        inserted(text, table, columns, 1)?;
         returned(text, returning)
+    })
+}
+
+/// Inserts so many rows; with `skips_conflicts` those that are not there yet.
+pub(crate) fn insert_rows(
+    table: &str,
+    columns: &[&'static str],
+    rows: usize,
+    skips_conflicts: bool,
+) -> Arc<str> {
+    written(|text| {
+        inserted(text, table, columns, rows)?;
+        if skips_conflicts {
+            text.push_str(" ON CONFLICT DO NOTHING");
+        }
+        Ok(())
     })
 }
 
@@ -58,6 +67,21 @@ fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> Arc<str> {
     text.into()
 }
 
+fn inserted(text: &mut String, table: &str, columns: &[&'static str], rows: usize) -> fmt::Result {
+    let names = ColumnList::new(columns.iter().copied());
+    let names = names.as_sql();
+    write!(text, "INSERT INTO {} ({names}) VALUES ", Identifier(table))?;
+    for row in 0..rows {
+        text.push_str(if row > 0 { ", (" } else { "(" });
+        for column in 0..columns.len() {
+            let comma = if column > 0 { ", " } else { "" };
+            write!(text, "{comma}?{}", row * columns.len() + column + 1)?;
+        }
+        text.push(')');
+    }
+    Ok(())
+}
+
 fn returned(text: &mut String, columns: &[&'static str]) -> fmt::Result {
     if columns.is_empty() {
         return Ok(());
@@ -83,7 +107,7 @@ fn equal(text: &mut String, columns: &[&str], separator: &str, first: usize) -> 
 mod tests {
     use expect_test::expect;
 
-    use crate::sql::dml::{delete, insert, update};
+    use crate::sql::dml::{delete, insert, insert_rows, update};
 
     #[test]
     fn names_are_quoted_and_placeholders_numbered() {
@@ -92,6 +116,10 @@ mod tests {
             &["id", "a\"b"],
             &[],
         ));
+        expect![[
+            r#"INSERT INTO "order" ("id", "a") VALUES (?1, ?2), (?3, ?4) ON CONFLICT DO NOTHING"#
+        ]]
+        .assert_eq(&insert_rows("order", &["id", "a"], 2, true));
         expect![[
             r#"UPDATE "order" SET "a" = ?1, "version" = ?2 WHERE "id" = ?3 AND "version" = ?4"#
         ]]

@@ -49,7 +49,7 @@ impl Memory {
         assert_eq!(prepared.parameter_count(), statement.args.len());
         let width = prepared.column_count();
         let args = statement.args.iter().map(|arg| match arg {
-            Value::Null => ToSqlOutput::Borrowed(SqliteRef::Null),
+            Value::Null | Value::Unread => ToSqlOutput::Borrowed(SqliteRef::Null),
             Value::Integer(integer) => ToSqlOutput::from(*integer),
             Value::Real(real) => ToSqlOutput::from(*real),
             Value::Text(text) => ToSqlOutput::from(text.as_str()),

@@ -11,6 +11,7 @@ impl fmt::Display for Literal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::Null => f.write_str("NULL"),
+            Value::Unread => Err(fmt::Error),
             // The lowest integer would be read as a real number with a sign before it.
             Value::Integer(i64::MIN) => write!(f, "(-{} - 1)", i64::MAX),
             Value::Integer(value) => write!(f, "{value}"),

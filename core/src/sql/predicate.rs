@@ -1,7 +1,9 @@
 //! What a WHERE clause asks of a row, as a tree over its columns.
 
+use std::sync::Arc;
+
 use crate::{
-    sql::{Hop, Select, Term},
+    sql::{Hop, Recursion, Select, Term},
     value::Value,
 };
 
@@ -55,6 +57,8 @@ pub(crate) enum Predicate {
     },
     /// Whether a statement selects any row.
     Exists(Box<Select>),
+    /// Whether it is one of the rows that steps lead to.
+    Reached(Box<Recursion>),
     /// Whether there are rows to which a relation leads from this one, for which all of these are true.
     Related {
         /// The way.
@@ -84,6 +88,8 @@ pub(crate) enum Predicate {
     Has {
         /// The column.
         column: &'static str,
+        /// Where in it the list stands, if it is not all of it.
+        path: Option<Arc<str>>,
         /// The values, none of them twice.
         values: Vec<Value>,
         /// Asks for all of them.
@@ -309,17 +315,22 @@ impl Predicate {
             | Self::At {
                 predicate: inverse, ..
             } => inverse.has(is),
-            Self::Constant(_) | Self::Exists(_) | Self::Has { .. } | Self::Related { .. } => false,
+            Self::Constant(_)
+            | Self::Exists(_)
+            | Self::Reached(_)
+            | Self::Has { .. }
+            | Self::Related { .. } => false,
         }
     }
 
-    /// Whether rows of other tables take part.
+    /// Whether rows of other tables take part, or subqueries name columns of this one.
     pub(in crate::sql) fn looks_elsewhere(&self) -> bool {
         match self {
             Self::Related { .. } | Self::At { .. } => true,
+            Self::Exists(select) => select.around().is_some(),
+            Self::InSelect { term, select } => term.looks_elsewhere() || select.around().is_some(),
             Self::Null { term, .. }
             | Self::In { term, .. }
-            | Self::InSelect { term, .. }
             | Self::Term(term)
             | Self::Like { term, .. } => term.looks_elsewhere(),
             Self::Compare { term, with, .. } => term.looks_elsewhere() || with.looks_elsewhere(),
@@ -328,7 +339,7 @@ impl Predicate {
             }
             Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::looks_elsewhere),
             Self::Not(inverse) => inverse.looks_elsewhere(),
-            Self::Constant(_) | Self::Exists(_) | Self::Has { .. } => false,
+            Self::Constant(_) | Self::Reached(_) | Self::Has { .. } => false,
         }
     }
 }

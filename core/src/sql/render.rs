@@ -5,12 +5,17 @@
 //! that asks for them, so the joins of a SELECT are put in their place at its end.
 
 mod expressions;
+mod recursion;
 
-use std::fmt::{self, Write as _};
+use std::{
+    fmt::{self, Write as _},
+    mem,
+};
 
 use crate::{
     sql::{
-        Compound, Hop, Identifier, On, OrderTerm, Piece, Predicate, Select, Statement, Term, Window,
+        ColumnList, Compound, Hop, Identifier, On, OrderTerm, Piece, Predicate, Select, Source,
+        Statement, Term, Window,
     },
     value::Value,
 };
@@ -71,7 +76,7 @@ impl Select {
                 args: Vec::new(),
             },
             partition,
-            order: std::mem::take(&mut self.order),
+            order: mem::take(&mut self.order),
             frame: None,
         }));
         self.columns = Term::Several(vec![self.columns, number]);
@@ -126,12 +131,16 @@ pub(in crate::sql) struct Renderer {
     args: Vec<Value>,
     /// Whose columns are meant.
     row: Row,
+    /// The rows around that one, the nearest last.
+    around: Vec<Row>,
     /// How many aliases were given.
     aliases: usize,
     /// The joins of the SELECT that is being written; nothing where there can be none.
     joins: Option<Vec<Join>>,
     /// What the last column of the next SELECT is to be called.
     number_name: Option<&'static str>,
+    /// What the columns of the next SELECT are to be called.
+    names: Option<ColumnList>,
 }
 
 /// A row whose columns are named.
@@ -189,22 +198,25 @@ impl Renderer {
         }
     }
 
-    fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
+    pub(in crate::sql) fn select(&mut self, select: Select, instead_of_columns: Option<&str>) {
         let is_aliased = select.looks_elsewhere();
         let outer = (self.row, self.joins.replace(Vec::new()));
+        self.around.push(self.row);
         self.row = Row {
             table: select.table,
             alias: is_aliased.then(|| self.next_alias()),
         };
         let name = self.number_name.take();
+        let names = self.names.take();
         self.push(if select.distinct && instead_of_columns.is_none() {
             "SELECT DISTINCT "
         } else {
             "SELECT "
         });
-        match (instead_of_columns, select.columns) {
+        match (instead_of_columns, names) {
             (Some(instead), _) => self.push(instead),
-            (None, columns) => self.term(columns),
+            (None, Some(names)) => self.named(select.columns, &names),
+            (None, None) => self.term(select.columns),
         }
         if let Some(name) = name {
             self.push(" AS ");
@@ -225,10 +237,24 @@ impl Renderer {
         self.order(select.order);
         self.put_joins(joins_at);
         self.row_window(select.limit, select.offset);
+        self.around.pop();
         (self.row, self.joins) = outer;
     }
 
-    fn compound(&mut self, compound: Compound) {
+    fn named(&mut self, columns: Term, names: &ColumnList) {
+        let columns = columns.each();
+        let named: Vec<_> = columns.into_iter().zip(names.names()).collect();
+        self.separated(named, |this, (term, name)| {
+            this.term(term);
+            this.push(" AS ");
+            this.display(Identifier(name));
+        });
+    }
+
+    pub(in crate::sql) fn compound(&mut self, compound: Compound) {
+        if compound.others.is_empty() {
+            return self.select(compound.first, None);
+        }
         self.part(compound.first);
         for (operation, select) in compound.others {
             self.push(" ");
@@ -284,9 +310,16 @@ impl Renderer {
         }
     }
 
-    /// SQL of the application, whose rows have the names of the table's columns.
-    fn source(&mut self, source: Vec<Piece>) {
-        self.pieces(source);
+    fn source(&mut self, source: Source) {
+        match source {
+            Source::Sql(pieces) => self.pieces(pieces),
+            Source::Rows { rows, names } => {
+                self.names = Some(names);
+                self.push("(");
+                self.outside(|this| this.compound(*rows));
+                self.push(")");
+            }
+        }
         self.push(" AS ");
         match self.row.alias {
             Some(alias) => self.display(format_args!("t{alias}")),
@@ -323,12 +356,14 @@ impl Renderer {
         }
         let rest = self.text.split_off(at);
         for Join { from, hop, alias } in joins {
-            self.push(" LEFT JOIN ");
+            // What is joined on no columns is joined for its own sake.
+            let is_any = hop.on.is_empty();
+            self.push(if is_any { " JOIN " } else { " LEFT JOIN " });
             self.table(Row {
                 table: hop.table,
                 alias: Some(alias),
             });
-            self.push(" ON ");
+            self.push(if is_any { "" } else { " ON " });
             self.link(from, alias, &hop.on);
             let row = Row {
                 table: hop.table,
@@ -342,7 +377,7 @@ impl Renderer {
     /// What a row has to fulfil for a hop to lead to it, where no more rows can be joined.
     fn fulfilled(&mut self, row: Row, conditions: Vec<Predicate>) {
         let joins = self.joins.take();
-        self.with_row(row, |this| this.clause(" AND ", conditions));
+        self.within(row, |this| this.clause(" AND ", conditions));
         self.joins = joins;
     }
 
@@ -365,6 +400,7 @@ impl Renderer {
         conditions: Vec<Predicate>,
     ) {
         let outer = (self.row, self.joins.replace(Vec::new()));
+        self.around.push(self.row);
         let from = self.row.alias.unwrap_or_default();
         let aliases: Vec<_> = hops.iter().map(|_| self.next_alias()).collect();
         let rows = hops.iter().zip(&aliases).map(|(hop, alias)| Row {
@@ -385,18 +421,22 @@ impl Renderer {
             if index > 0 {
                 self.push(" ON ");
                 self.link(aliases[index - 1], aliases[index], &hop.on);
-                self.fulfilled(*row, std::mem::take(&mut hop.conditions));
+                self.fulfilled(*row, mem::take(&mut hop.conditions));
             }
         }
         let joins_at = self.text.len();
-        self.push(" WHERE ");
-        if let Some((row, hop)) = hops.into_iter().next() {
-            self.link(from, aliases[0], &hop.on);
-            self.fulfilled(row, hop.conditions);
+        match hops.into_iter().next() {
+            Some((row, hop)) if !hop.on.is_empty() => {
+                self.push(" WHERE ");
+                self.link(from, aliases[0], &hop.on);
+                self.fulfilled(row, hop.conditions);
+                self.clause(" AND ", conditions);
+            }
+            _ => self.clause(" WHERE ", conditions),
         }
-        self.clause(" AND ", conditions);
         self.put_joins(joins_at);
         self.push(")");
+        self.around.pop();
         (self.row, self.joins) = outer;
     }
 
@@ -409,6 +449,7 @@ impl Renderer {
         key: &[&str],
     ) {
         let outer = (self.row, self.joins.replace(Vec::new()));
+        self.around.push(self.row);
         self.row = Row {
             table: hops.last().map_or("", |hop| hop.table),
             alias: Some(self.next_alias()),
@@ -422,10 +463,11 @@ impl Renderer {
         self.push(" WHERE (");
         columns(self);
         self.push(") IN ");
-        self.with_row(outer.0, |this| this.related(columns, hops, Vec::new()));
+        self.within(outer.0, |this| this.related(columns, hops, Vec::new()));
         self.clause(" AND ", conditions);
         self.put_joins(joins_at);
         self.push(")");
+        self.around.pop();
         (self.row, self.joins) = outer;
     }
 
@@ -482,10 +524,37 @@ impl Renderer {
         }
     }
 
-    fn with_row(&mut self, row: Row, write: impl FnOnce(&mut Self)) {
-        let outer = std::mem::replace(&mut self.row, row);
+    /// Writes what is of another row, which has the present one around it.
+    fn within(&mut self, row: Row, write: impl FnOnce(&mut Self)) {
+        let outer = mem::replace(&mut self.row, row);
+        self.around.push(outer);
         write(self);
+        self.around.pop();
         self.row = outer;
+    }
+
+    /// Writes what does not see the present row, but those around it.
+    fn outside(&mut self, write: impl FnOnce(&mut Self)) {
+        let around = self.around.pop().unwrap_or_default();
+        let here = mem::replace(&mut self.row, around);
+        write(self);
+        self.around.push(around);
+        self.row = here;
+    }
+
+    /// Writes what is of the nearest row of a table around the present one. Where rows can be joined is another SELECT.
+    fn outer(&mut self, table: &str, term: Term) {
+        let Some(at) = self.around.iter().rposition(|row| row.table == table) else {
+            // Refused before; of this SQLite says that there is no such column.
+            return self.push("anabranch_no_row_around");
+        };
+        let inner = self.around.split_off(at);
+        let here = mem::replace(&mut self.row, inner[0]);
+        let joins = self.joins.take();
+        self.term(term);
+        self.joins = joins;
+        self.row = here;
+        self.around.extend(inner);
     }
 
     pub(in crate::sql) fn separated<T>(

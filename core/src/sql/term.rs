@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    sql::{ColumnList, Direction, Predicate, Select},
+    sql::{ColumnList, Direction, Listed, Predicate, Select},
     value::Value,
 };
 
@@ -23,8 +23,8 @@ pub(crate) enum Term {
         /// The path, which SQLite takes.
         path: Arc<str>,
     },
-    /// The length of the list that the column holds as JSON.
-    Length(&'static str),
+    /// The length of the list that the column holds as JSON, or that stands at a path in it.
+    Length(&'static str, Option<Arc<str>>),
     /// A value.
     Value(Value),
     /// Any number of values, for what stands in the parentheses of IN.
@@ -54,6 +54,8 @@ pub(crate) enum Term {
         /// The type's name.
         to: &'static str,
     },
+    /// Text that is compared byte by byte, whatever its collating sequence.
+    Exact(Box<Self>),
     /// The first of several whose condition is true.
     Case {
         /// The conditions, and what there is under each.
@@ -89,6 +91,13 @@ pub(crate) enum Term {
     },
     /// SQL as it was written, with expressions in it.
     Fragment(Vec<Piece>),
+    /// Of the nearest row of a table around the query in which it stands.
+    Outer {
+        /// The table.
+        table: &'static str,
+        /// What of that row.
+        term: Box<Self>,
+    },
 }
 
 /// A part of a [`Term::Fragment`].
@@ -135,6 +144,8 @@ pub(crate) struct Frame {
     pub from: String,
     /// The last, as SQL.
     pub to: String,
+    /// Which of them are left out, as SQL.
+    pub excluded: Option<&'static str>,
 }
 
 /// A step along a relation.
@@ -169,15 +180,16 @@ pub(crate) struct OrderTerm {
 }
 
 impl Term {
-    /// Whether rows of other tables take part, so that columns need to say whose they are.
+    /// Whether rows of other tables take part, or subqueries name columns of this one, so that columns need to say
+    /// whose they are.
     pub(crate) fn looks_elsewhere(&self) -> bool {
         match self {
-            Self::Related { .. } | Self::At { .. } => true,
+            Self::Related { .. } | Self::At { .. } | Self::Outer { .. } => true,
             Self::Call { args: terms, .. } | Self::Several(terms) => {
                 terms.iter().any(Self::looks_elsewhere)
             }
             Self::Infix { left, right, .. } => left.looks_elsewhere() || right.looks_elsewhere(),
-            Self::Cast { of, .. } => of.looks_elsewhere(),
+            Self::Cast { of, .. } | Self::Exact(of) => of.looks_elsewhere(),
             Self::Case {
                 branches,
                 otherwise,
@@ -205,11 +217,42 @@ impl Term {
             Self::Column(_)
             | Self::All(_)
             | Self::Path { .. }
-            | Self::Length(_)
+            | Self::Length(..)
             | Self::Value(_)
             | Self::Number(_)
-            | Self::Values(_)
-            | Self::Select(_) => false,
+            | Self::Values(_) => false,
+            Self::Select(select) => select.around().is_some(),
+        }
+    }
+
+    /// Has all columns read where it is a whole row.
+    pub(in crate::sql) fn read_whole(&mut self, all: &ColumnList) {
+        match self {
+            Self::All(columns) => *columns = all.clone(),
+            Self::At { term, .. } => term.read_whole(all),
+            Self::Several(terms) => terms.iter_mut().for_each(|term| term.read_whole(all)),
+            _ => {}
+        }
+    }
+
+    /// Each of several values by itself.
+    pub(in crate::sql) fn each(self) -> Vec<Self> {
+        match self {
+            Self::Several(terms) => terms.into_iter().flat_map(Self::each).collect(),
+            Self::All(columns) => (columns.listed().iter())
+                .map(|listed| match listed {
+                    Listed::Column(name) => Self::Column(name),
+                    Listed::Number(number) => Self::Number(*number),
+                })
+                .collect(),
+            Self::At { hops, term } => {
+                let at = |term| Self::At {
+                    hops: hops.clone(),
+                    term: Box::new(term),
+                };
+                term.each().into_iter().map(at).collect()
+            }
+            one => vec![one],
         }
     }
 
@@ -233,7 +276,7 @@ impl Term {
                 terms.iter().any(|term| term.has(is))
             }
             Self::Infix { left, right, .. } => left.has(is) || right.has(is),
-            Self::Cast { of: term, .. } | Self::At { term, .. } => term.has(is),
+            Self::Cast { of: term, .. } | Self::Exact(term) | Self::At { term, .. } => term.has(is),
             Self::Case {
                 branches,
                 otherwise,
@@ -251,10 +294,11 @@ impl Term {
             | Self::Column(_)
             | Self::All(_)
             | Self::Path { .. }
-            | Self::Length(_)
+            | Self::Length(..)
             | Self::Value(_)
             | Self::Number(_)
             | Self::Values(_)
+            | Self::Outer { .. }
             | Self::Select(_) => false,
         }
     }

@@ -143,10 +143,15 @@ impl<E: Entity> Record<E> {
         if self.life == Life::New || E::TABLE.is_given(column) {
             return false;
         }
+        let now = self.entity.encode(column);
+        // A deferred column that is not loaded is as it was, whatever that is.
+        if now == Ok(Value::Unread) {
+            return false;
+        }
         if self.is_forced(column) {
             return true;
         }
-        match (self.expected(original, column), self.entity.encode(column)) {
+        match (self.expected(original, column), now) {
             (Some(before), Ok(now)) => *before != now,
             _ => true,
         }
@@ -239,6 +244,9 @@ impl<E: Entity> Record<E> {
                 continue;
             }
             let value = encode_column(&self.entity, column).map_err(|error| self.keyed(error))?;
+            if value == Value::Unread {
+                continue;
+            }
             let equal = self.expected(original, column).as_deref() == Some(&value);
             if equal && !self.is_forced(column) {
                 continue;
@@ -409,7 +417,7 @@ impl<E: Entity> Record<E> {
     }
 
     /// Refuses what needs to know what the row holds, while a plan in flight may have written it.
-    pub(in crate::tracker) fn check_answered(&self) -> Result<()> {
+    pub(crate) fn check_answered(&self) -> Result<()> {
         if !self.is_in_flight() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::{
         record::{Life, snapshot},
         set::{EntitySet, already_tracked},
     },
-    value::PrimaryKey,
+    value::{PrimaryKey, Value},
 };
 
 impl Tracker {
@@ -25,7 +25,8 @@ impl Tracker {
         if let Some(record) = (self.set_of(handle)).and_then(|set| set.record_mut(handle.place)) {
             let mut original = snapshot(&record.entity);
             for (column, value) in original.iter_mut().enumerate() {
-                if !table.keeps(column) && table.created_at != Some(column) {
+                let is_known = *value == Some(Value::Unread) || table.keeps(column);
+                if !is_known && table.created_at != Some(column) {
                     *value = None;
                 }
             }

@@ -9,6 +9,7 @@ use crate::{
         record::{Life, known},
         set::EntitySet,
     },
+    value::Value,
 };
 
 impl Tracker {
@@ -29,9 +30,10 @@ impl Tracker {
         })
     }
 
-    /// Has the next save write a column; whether it will.
+    /// Has the next save write a column; whether it will. One that is not loaded has nothing to be written.
     pub(crate) fn mark_modified<E: Entity>(&mut self, handle: Tracked<E>, column: usize) -> bool {
-        if E::TABLE.keeps(column) {
+        let is_unread = |entity: &E| entity.encode(column) == Ok(Value::Unread);
+        if E::TABLE.keeps(column) || self.get(handle).is_some_and(is_unread) {
             return false;
         }
         let mark = |record: &mut Record<E>| {

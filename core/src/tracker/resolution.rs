@@ -316,6 +316,11 @@ impl<E: Entity> Record<E> {
         for (column, value) in table.key.iter().zip(key) {
             original[*column] = Some(value);
         }
+        for (column, value) in original.iter_mut().enumerate() {
+            if *value == Some(Value::Unread) {
+                *value = self.original_value(column);
+            }
+        }
         let values = known(&original);
         let created_at = (table.created_at).filter(|column| !self.differs_itself(*column));
         for column in 0..values.len() {
@@ -357,7 +362,12 @@ impl<E: Entity> Record<E> {
             }
             let before = &original[group.clone()];
             let (now, there) = (&current[group.clone()], &row[group.clone()]);
-            let unknown = before.contains(&None) || (is_stale && now != before);
+            let is_unknown = |value: &Option<Value>| matches!(value, None | Some(Value::Unread));
+            let unknown = before.iter().any(is_unknown) || (is_stale && now != before);
+            // A deferred column that is not loaded goes with the row, and of one that was not read with it nothing is known.
+            if [now, there].contains(&&[Some(Value::Unread)][..]) {
+                continue;
+            }
             if E::TABLE.updated_at == Some(column) {
                 // Nobody changed it: the next save writes it anew.
                 comparison.theirs.push(column);

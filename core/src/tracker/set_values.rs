@@ -19,12 +19,7 @@ impl Tracker {
         handle: Tracked<E>,
         values: &JsonValue,
     ) -> Result<()> {
-        let record = self.record(handle).ok_or_else(|| {
-            refused::<E>("is not tracked by this context: the handle is stale, or of another one")
-        })?;
-        if record.life == Life::Removed {
-            return Err(refused::<E>("is to be deleted: reset it first"));
-        }
+        let record = self.to_be_set(handle)?;
         let JsonValue::Object(members) = values else {
             let message = "values are set from a struct or a JSON object, which names the fields";
             return Err(Error::new(ErrorKind::Value, message).with_table(E::TABLE.name));
@@ -34,12 +29,43 @@ impl Tracker {
             .members("", members)
             .and_then(|()| record.check_given(&named.values))
             .map_err(|error| record.keyed(error))?;
-        if named.values.is_empty() {
+        self.set_given(handle, named.values)
+    }
+
+    /// Whether columns can be set to these.
+    pub(crate) fn check_given<E: Entity>(
+        &self,
+        handle: Tracked<E>,
+        values: &[(usize, Value)],
+    ) -> Result<()> {
+        let record = self.to_be_set(handle)?;
+        record
+            .check_given(values)
+            .map_err(|error| record.keyed(error))
+    }
+
+    /// Sets columns that were checked; all of them, or none.
+    pub(crate) fn set_given<E: Entity>(
+        &mut self,
+        handle: Tracked<E>,
+        values: Vec<(usize, Value)>,
+    ) -> Result<()> {
+        if values.is_empty() {
             return Ok(());
         }
         self.touch(handle);
         let record = (self.set_of(handle)).and_then(|set| set.record_mut(handle.place));
-        record.map_or(Ok(()), |record| record.set_given(named.values))
+        record.map_or(Ok(()), |record| record.set_given(values))
+    }
+
+    fn to_be_set<E: Entity>(&self, handle: Tracked<E>) -> Result<&Record<E>> {
+        let record = self.record(handle).ok_or_else(|| {
+            refused::<E>("is not tracked by this context: the handle is stale, or of another one")
+        })?;
+        if record.life == Life::Removed {
+            return Err(refused::<E>("is to be deleted: reset it first"));
+        }
+        Ok(record)
     }
 }
 
@@ -84,7 +110,10 @@ impl<E: Entity> Named<E> {
             )));
         }
         let value = E::encode_json(column, value).map_err(|error| failed(&error))?;
-        self.values.push((column, value));
+        // Null for a deferred column: it was not loaded where the JSON comes from.
+        if value != Value::Unread {
+            self.values.push((column, value));
+        }
         Ok(())
     }
 

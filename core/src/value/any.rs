@@ -14,7 +14,7 @@ impl Hash for Value {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
         match self {
-            Self::Null => {}
+            Self::Null | Self::Unread => {}
             Self::Integer(value) => value.hash(state),
             // The two zeros are equal.
             Self::Real(value) => (value + 0.0).to_bits().hash(state),
@@ -45,6 +45,7 @@ impl ColumnType for Value {
             Self::Null => Err(ValueError::new(
                 "NULL is `None`: make the field an Option<Value>",
             )),
+            Self::Unread => Err(ValueError::new("a column that was not read has no value")),
             Self::Real(value) => value.encode(),
             Self::Text(text) => check_text(text).map(|()| self.clone()),
             Self::Integer(_) | Self::Blob(_) => Ok(self.clone()),
@@ -53,7 +54,7 @@ impl ColumnType for Value {
 
     fn decode(value: ValueRef<'_>) -> Result<Self, ValueError> {
         match value {
-            ValueRef::Null => Err(ValueError::unexpected("a value", value)),
+            ValueRef::Null | ValueRef::Unread => Err(ValueError::unexpected("a value", value)),
             value => value.to_value(),
         }
     }

@@ -81,7 +81,7 @@ impl KeyColumn for String {
     }
 }
 
-/// A primary key: a [`KeyColumn`], or a tuple of two to four of them, which the application always gives.
+/// A primary key: a [`KeyColumn`], or a tuple of two to twelve of them, which the application always gives.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a primary key",
     label = "not a key type",
@@ -182,3 +182,11 @@ macro_rules! composite {
 composite!(A 0, B 1);
 composite!(A 0, B 1, C 2);
 composite!(A 0, B 1, C 2, D 3);
+composite!(A 0, B 1, C 2, D 3, E 4);
+composite!(A 0, B 1, C 2, D 3, E 4, F 5);
+composite!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+composite!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+composite!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+composite!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+composite!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+composite!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);

@@ -271,10 +271,20 @@ impl Columns {
                 let column_type = field.column_type(krate);
                 let trait_of =
                     quote_spanned!(at(&field.ty)=> <#column_type as #krate::value::ColumnType>);
-                quote! {
+                let encoded = quote! {
                     match #trait_of::from_json(json) {
                         ::core::result::Result::Ok(value) => #trait_of::encode(&value),
                         ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                    }
+                };
+                if !field.deferred {
+                    return encoded;
+                }
+                quote! {
+                    if json.is_null() {
+                        ::core::result::Result::Ok(#krate::value::Value::Unread)
+                    } else {
+                        #encoded
                     }
                 }
             },
@@ -330,6 +340,25 @@ impl Columns {
                 }
                 #[allow(unreachable_code, reason = "all fields may be embedded structs")]
                 ::core::result::Result::Ok(())
+            }
+        }
+    }
+
+    /// `fn column_types`; of embedded structs they are not known here.
+    pub(crate) fn types(&self, krate: &Path) -> TokenStream {
+        let types = self.fields.iter().map(|field| match field.embed() {
+            None => {
+                let ty = field.column_type(krate);
+                quote!(types.push(::core::option::Option::Some(::core::any::TypeId::of::<#ty>()));)
+            }
+            Some(Embed { ty, .. }) => {
+                let columns = quote_spanned!(at(ty)=> <#ty as #krate::entity::Embedded>::COLUMNS);
+                quote!(types.extend(#columns.iter().map(|_| ::core::option::Option::None));)
+            }
+        });
+        quote! {
+            fn column_types(types: &mut ::std::vec::Vec<::core::option::Option<::core::any::TypeId>>) {
+                #(#types)*
             }
         }
     }
@@ -458,8 +487,22 @@ impl Columns {
 }
 
 impl Field {
-    /// A `Result` of the value to store, made from a reference to the field's type.
-    pub(crate) fn encoded(&self, krate: &Path, place: &TokenStream) -> TokenStream {
+    /// A `Result` of the value to store, made from a reference to the field.
+    fn encoded(&self, krate: &Path, place: &TokenStream) -> TokenStream {
+        if !self.deferred {
+            return self.encoded_value(krate, place);
+        }
+        let encoded = self.encoded_value(krate, &quote!(value));
+        quote! {
+            match #krate::value::Deferred::get(#place) {
+                ::core::option::Option::Some(value) => #encoded,
+                ::core::option::Option::None => ::core::result::Result::Ok(#krate::value::Value::Unread),
+            }
+        }
+    }
+
+    /// The same from a reference to the field's type, whether or not it is deferred.
+    pub(crate) fn encoded_value(&self, krate: &Path, place: &TokenStream) -> TokenStream {
         let ty = &self.ty;
         match &self.form {
             Form::Plain | Form::Embedded(_) => {
@@ -486,12 +529,23 @@ impl Field {
         let (ty, column_type) = (&self.ty, self.column_type(krate));
         let stored =
             quote_spanned!(at(ty)=> <#column_type as #krate::value::ColumnType>::decode(#value));
-        match &self.form {
+        let stored = match &self.form {
             Form::Wrapped(_) => quote!(#stored.map(|wrapped| wrapped.0)),
             Form::OptionalWrapped(..) => {
                 quote!(#stored.map(|wrapped| wrapped.map(|wrapped| wrapped.0)))
             }
             Form::Plain | Form::Embedded(_) => stored,
+        };
+        if !self.deferred {
+            return stored;
+        }
+        quote! {
+            match #value {
+                #krate::value::ValueRef::Unread => {
+                    ::core::result::Result::Ok(::core::default::Default::default())
+                }
+                _ => #stored.map(#krate::value::Deferred::new),
+            }
         }
     }
 }

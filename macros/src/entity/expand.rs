@@ -29,6 +29,7 @@ impl Entity {
         let assign_from = self.columns.assign_from(krate, None);
         let encode_json = self.columns.encode_json(krate);
         let decoded = self.columns.decoded(krate, None);
+        let column_types = self.columns.types(krate);
         let references = relation::references(name, &self.columns, &self.foreign_keys, krate);
         let items = quote! {
             #[automatically_derived]
@@ -41,6 +42,7 @@ impl Entity {
             #[allow(deprecated, private_interfaces, reason = "a deprecated field is still a column")]
             impl #krate::entity::Entity for #name {
                 #table
+                #column_types
                 #key
                 #encode
                 #assign
@@ -83,13 +85,11 @@ impl Entity {
             #(#relations)*
 
             #[doc = #query_doc]
-            #[must_use]
             #visibility fn query() -> #krate::query::Query<Self> {
                 #krate::query::Query::<Self>::new()
             }
 
             /// A query for the rows that SQL of the application selects, with `{}` where each argument stands.
-            #[must_use]
             #visibility fn from_sql(
                 sql: &'static str,
                 args: impl #krate::query::Arguments<Self>,
@@ -313,6 +313,7 @@ impl Field {
     /// The `ColumnDef` of a field that is one column.
     pub(crate) fn definition(&self, krate: &Path) -> TokenStream {
         let (name, column_type, path) = (&self.column, self.column_type(krate), &self.path);
+        let deferred = self.deferred;
         let (unique, index) = (self.unique, self.index && self.special_index.is_none());
         let collate = option(self.collate.as_ref());
         let check = option(self.check.as_ref());
@@ -338,6 +339,7 @@ impl Field {
                 storage: #storage,
                 nullable: #nullable,
                 large: #large,
+                deferred: #deferred,
                 unique: #unique,
                 index: #index,
                 collate: #collate,
@@ -356,7 +358,7 @@ impl Field {
         match default {
             SqlOrRust::Sql(sql) => quote!(#krate::entity::DefaultValue::Sql(#sql)),
             SqlOrRust::Rust(expression) => {
-                let encoded = self.encoded(krate, &quote!(&value));
+                let encoded = self.encoded_value(krate, &quote!(&value));
                 quote! {
                     #krate::entity::DefaultValue::Value(|| {
                         let value: #ty = #expression;

@@ -199,7 +199,10 @@ pub(crate) struct Field {
     pub(crate) column: String,
     /// Where the column's name stands.
     pub(crate) column_at: TokenStream,
+    /// Its type; of a deferred field what it defers.
     pub(crate) ty: Type,
+    /// Whether it is a `Deferred` of the type.
+    pub(crate) deferred: bool,
     pub(crate) form: Form,
     pub(crate) role: Option<Role>,
     pub(crate) unique: bool,
@@ -242,6 +245,8 @@ impl Field {
         let written = case.map_or_else(|| name.clone(), |case| case.of_field(&name));
         let column = settings.string("column", &mut found);
         let wrapper = Wrapper::parse(&settings, &mut found);
+        let deferred = argument_of(&field.ty, "Deferred");
+        let ty = deferred.unwrap_or(&field.ty);
         let parsed = Self {
             constant: Ident::new(
                 &constant_case(&name),
@@ -250,7 +255,7 @@ impl Field {
             column_at: column
                 .as_ref()
                 .map_or_else(|| quote!(#member), |text| quote!(#text)),
-            form: form(&field.ty, wrapper, &settings, &written, &mut found),
+            form: form(ty, wrapper, &settings, &written, &mut found),
             column: column.map_or(written, |text| text.value()),
             role: role(&settings, &mut found),
             unique: settings.flag("unique", &mut found),
@@ -263,7 +268,8 @@ impl Field {
             generated: generated(&settings, &mut found),
             references: reference(&settings, &mut found),
             relation: settings.ident("relation", "buyer", &mut found),
-            ty: field.ty.clone(),
+            ty: ty.clone(),
+            deferred: deferred.is_some(),
             path,
             member,
         };
@@ -272,6 +278,7 @@ impl Field {
         parsed.check_index(&settings, &mut found);
         parsed.check_embedded(&settings, &mut found);
         parsed.check_generated(&settings, &mut found);
+        parsed.check_deferred(&field.ty, place, &settings, &mut found);
         if let (Some(name), Some(_)) = (wrapped, &parsed.references) {
             found.push(
                 settings.name(name),
@@ -360,6 +367,37 @@ impl Field {
             errors.push(
                 default,
                 "a generated column has no default: remove `default`",
+            );
+        }
+    }
+
+    /// What a save or another row needs is always read.
+    fn check_deferred(&self, ty: &Type, place: Place, settings: &Settings, errors: &mut Errors) {
+        if !self.deferred {
+            return;
+        }
+        if place != Place::Field {
+            errors.push(
+                ty,
+                "what is embedded is read as a whole: remove `Deferred`, or move the field to the entity",
+            );
+        }
+        let roles = Role::ALL.map(Role::as_str);
+        for name in roles
+            .into_iter()
+            .chain(["references", "generated", "unique", "embed"])
+        {
+            if let Some(at) = settings.name(name) {
+                errors.push(
+                    at,
+                    format!("a deferred column may not be there when it is needed: remove `Deferred` or `{name}`"),
+                );
+            }
+        }
+        if (self.special_index.as_ref()).is_some_and(|index| index.unique) {
+            errors.push(
+                settings.name("index"),
+                "a deferred column may not be there when it is needed: remove `Deferred` or `unique`",
             );
         }
     }

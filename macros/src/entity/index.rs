@@ -14,7 +14,7 @@ use crate::{
 /// What an index says beside what it is on.
 pub(crate) struct IndexOptions {
     name: Option<LitStr>,
-    unique: bool,
+    pub(crate) unique: bool,
     filter: Option<LitStr>,
 }
 

@@ -10,7 +10,7 @@ use crate::entities::{
 };
 
 /// A key has at most so many columns.
-const MOST_KEY_COLUMNS: usize = 4;
+const MOST_KEY_COLUMNS: usize = 12;
 
 /// A table that becomes an entity. Columns are named by their positions in the table.
 #[derive(Debug)]

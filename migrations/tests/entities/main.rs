@@ -64,7 +64,7 @@ fn the_committed_entities_are_those_of_the_schema() {
         no_key: it has no primary key (a rowid is none unless a column is declared INTEGER PRIMARY KEY); its key is the rowid, which VACUUM may change
         unique_key: it has no primary key (a rowid is none unless a column is declared INTEGER PRIMARY KEY); its unique a, b is the key instead
         null_key: there are rows with NULL in id, a part of its key; its key is the rowid, which VACUUM may change
-        wide_key: its primary key has 5 columns, and the key of an entity at most 4; its key is the rowid, which VACUUM may change
+        wide_key: its primary key has 13 columns, and the key of an entity at most 12; its key is the rowid, which VACUUM may change
         anabranch_mine: no entity: it is a table of anabranch's own
         seen: no entity: it is a view; an entity is a table
         words: no entity: it is a virtual table; an entity is an ordinary one

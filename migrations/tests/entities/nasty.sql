@@ -105,7 +105,7 @@ CREATE TABLE unique_key (a TEXT NOT NULL, b INTEGER NOT NULL, c TEXT, UNIQUE (a,
 INSERT INTO unique_key VALUES ('a', 1, NULL), ('a', 2, NULL);
 CREATE TABLE null_key (id TEXT PRIMARY KEY, v INTEGER);
 INSERT INTO null_key VALUES (NULL, 1), ('b', 2);
-CREATE TABLE wide_key (a, b, c, d, e, PRIMARY KEY (a, b, c, d, e));
+CREATE TABLE wide_key (a, b, c, d, e, f, g, h, i, j, k, l, m, PRIMARY KEY (a, b, c, d, e, f, g, h, i, j, k, l, m));
 
 CREATE TABLE lost (
     id INTEGER PRIMARY KEY,

@@ -83,6 +83,39 @@ async fn frames_are_those_of_sql() {
 }
 
 #[tokio::test]
+async fn rows_of_a_frame_are_left_out_as_in_sql() {
+    let db = year().await;
+    let by_rain = || Over::all().order_by(Day::RAIN.asc());
+    let around = || by_rain().groups(Bound::Preceding(1), Bound::Following(1));
+    let read = Day::query()
+        .order_by(Day::ID.asc())
+        .select((
+            Day::RAIN.avg().over(Over::all().exclude_current_row()),
+            count::<Day>().over(around().exclude_group()),
+            count::<Day>().over(around().exclude_ties()),
+            count::<Day>().over(
+                by_rain()
+                    .exclude_group()
+                    .rows(Bound::Preceding(3), Bound::Unbounded),
+            ),
+            count::<Day>().over(by_rain().exclude_current_row()),
+        ))
+        .all(&db)
+        .await
+        .unwrap();
+    let by_hand = raw::<(Option<f64>, i64, i64, i64, i64)>(
+        "SELECT avg(rain) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW),
+                count(*) OVER (ORDER BY rain GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP),
+                count(*) OVER (ORDER BY rain GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE TIES),
+                count(*) OVER (ORDER BY rain ROWS BETWEEN 3 PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE GROUP),
+                count(*) OVER (ORDER BY rain RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
+           FROM day ORDER BY id",
+        (),
+    );
+    assert_eq!(read, by_hand.all(&db).await.unwrap());
+}
+
+#[tokio::test]
 async fn functions_of_windows_are_those_of_sql() {
     let db = year().await;
     let over = || Over::all().order_by(Day::RAIN.asc());

@@ -103,3 +103,17 @@ where
     let rows = statement.query_map([], |row| T::try_from(row)).unwrap();
     rows.map(|row| row.unwrap()).collect()
 }
+
+/// How SQLite goes about a query.
+pub(in crate::expressions) fn plan<E: Entity, S: Selection<E>>(
+    db: &Database,
+    query: &Query<E, S>,
+) -> String {
+    let connection = outsider(db.path());
+    let sql = format!("EXPLAIN QUERY PLAN {}", query.sql().unwrap());
+    let mut statement = connection.prepare(&sql).unwrap();
+    // Whatever the arguments are.
+    let steps = statement.raw_query().mapped(|row| row.get::<_, String>(3));
+    let steps: Result<Vec<_>, _> = steps.collect();
+    steps.unwrap().join("\n")
+}

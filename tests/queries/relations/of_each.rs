@@ -1,6 +1,9 @@
 //! What relations lead to from entities that were read before, against what a query reads along with its rows.
 
-use anabranch::{prelude::*, query::Selection};
+use anabranch::{
+    prelude::*,
+    query::{Selection, outer},
+};
 use anabranch_tests::outsider;
 
 use crate::{
@@ -247,4 +250,14 @@ async fn keys_of_several_columns_are_asked_for_by_the_hundred() {
     for (line, remarks) in lines.iter().zip(&found) {
         assert_eq!(remarks.len(), if line.position == 1 { 2 } else { 0 });
     }
+}
+
+#[tokio::test]
+async fn a_relation_on_any_condition_leads_on_from_entities_too() {
+    let db = shop().await;
+    let later = || {
+        Relation::<Order, Vec<Order>>::when(Order::ID.gt(outer(Order::ID)))
+            .order_by(Order::ID.asc())
+    };
+    same!(db, Order, later(), 1);
 }

@@ -117,6 +117,31 @@ pub enum Payment {
     Invoice(#[entity(embed)] Address),
 }
 
+/// What is told of orders.
+#[derive(Debug, PartialEq, Eq, ab::query::FromRow)]
+#[row(crate = "ab")]
+pub struct Report {
+    /// How many there are.
+    pub count: i64,
+    /// Where they go.
+    #[row(embed)]
+    pub home: Option<Address>,
+    /// How they sort.
+    #[row(padded)]
+    pub rank: u64,
+}
+
+/// What is known beside.
+#[derive(Debug, serde::Serialize, serde::Deserialize, ab::query::JsonFields)]
+#[entity(crate = "ab")]
+pub struct Extra {
+    /// The colour.
+    pub colour: String,
+    /// The size.
+    #[serde(default)]
+    pub size: i64,
+}
+
 /// A status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ab::entity::EntityEnum)]
 #[entity(check, crate = "ab")]

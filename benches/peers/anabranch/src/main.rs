@@ -9,9 +9,6 @@ use peerkit::{AsyncPeer, BUSY_TIMEOUT, Config, NewOrder, NewWide, POOL, Res, pau
 
 use crate::entities::{Order, Wide};
 
-/// Entities per save of a bulk import; the best of those tried (see README.md).
-const BATCH: usize = 1000;
-
 /// The page cache of each connection, in KiB: SQLite's default, which the other peers have.
 const CACHE_KIB: u64 = 2000;
 
@@ -20,26 +17,13 @@ struct Peer {
     db: Database,
     /// Whether everybody changes the same row.
     hot: bool,
-    batch: usize,
     tokio_timer: bool,
 }
 
 impl Peer {
-    /// Saves the rows in one transaction, a context at a time.
-    async fn import<E: Entity, N>(&self, rows: Vec<N>, entity: impl Fn(N) -> E) -> Res<()> {
-        self.db
-            .write(async |tx| {
-                let mut rows = rows.into_iter().peekable();
-                while rows.peek().is_some() {
-                    let mut ctx = tx.context();
-                    for row in rows.by_ref().take(self.batch) {
-                        ctx.add(entity(row));
-                    }
-                    ctx.save_changes().await?;
-                }
-                Ok(())
-            })
-            .await?;
+    /// Inserts the rows in one transaction.
+    async fn import<E: Entity>(&self, rows: impl Iterator<Item = E> + Send) -> Res<()> {
+        self.db.bulk_insert().atomic().run(rows).await?;
         Ok(())
     }
 
@@ -114,7 +98,6 @@ impl AsyncPeer for Peer {
         Ok(Self {
             db,
             hot: config.workload == "rmwhot",
-            batch: config.batch.unwrap_or(BATCH),
             tokio_timer: config.tokio_timer,
         })
     }
@@ -127,11 +110,11 @@ impl AsyncPeer for Peer {
     }
 
     async fn bulk(&self, rows: Vec<NewOrder>) -> Res<()> {
-        self.import(rows, Order::from).await
+        self.import(rows.into_iter().map(Order::from)).await
     }
 
     async fn bulk_wide(&self, rows: Vec<NewWide>) -> Res<()> {
-        self.import(rows, Wide::from).await
+        self.import(rows.into_iter().map(Wide::from)).await
     }
 
     async fn tx_work(&self, order: NewOrder, wait_us: u64) -> Res<u64> {

@@ -81,6 +81,12 @@ impl Progress {
         Deadline(self.begin(None))
     }
 
+    /// Stops the present run.
+    pub(in crate::engine) fn stop_present(&self) {
+        let present = self.run.load(Ordering::Relaxed);
+        self.stopped.fetch_max(present, Ordering::Relaxed);
+    }
+
     /// Whether the running statement has to stop.
     pub(in crate::engine) fn shall_stop(&self) -> bool {
         if self.stopped.load(Ordering::Relaxed) == self.run.load(Ordering::Relaxed) {

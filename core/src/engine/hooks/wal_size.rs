@@ -64,12 +64,12 @@ impl WalSize {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// How many times the threshold the log has grown to while a checkpoint is under way, if it has at all: the
+    /// How many times the threshold the log has grown to while a checkpoint is under way, if it is at least so many: the
     /// commits outrun it.
-    pub(in crate::engine) fn lead(&self) -> Option<u32> {
+    pub(in crate::engine) fn lead(&self, least: u32) -> Option<u32> {
         let under_way = self.wake_at.load(Ordering::Relaxed) == u32::MAX;
         let times = self.frames() / self.threshold;
-        (under_way && times > 1).then_some(times.min(MOST_TIMES))
+        (under_way && times >= least).then_some(times.min(MOST_TIMES))
     }
 
     /// Wakes again from this many frames on.
@@ -109,8 +109,9 @@ mod tests {
         let size = WalSize::new(1000);
         size.on_wake(|| {});
         size.committed(2500);
-        assert_eq!(size.lead(), Some(2));
+        assert_eq!(size.lead(2), Some(2));
+        assert_eq!(size.lead(3), None);
         size.wake_at(3500);
-        assert_eq!(size.lead(), None);
+        assert_eq!(size.lead(2), None);
     }
 }

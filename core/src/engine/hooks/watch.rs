@@ -127,12 +127,13 @@ impl Watch {
         self.lock().entry(table).stamped = Some(by);
     }
 
-    /// The next integer key of a table, one beyond `above`; `highest` reads the largest one from the table when it is
-    /// not known.
-    pub(in crate::engine) fn next_key<E>(
+    /// The first of so many integer keys of a table that follow one another, beyond `above`; `highest` reads the largest one
+    /// from the table when it is not known.
+    pub(in crate::engine) fn next_keys<E>(
         &self,
         table: &str,
         above: i64,
+        count: i64,
         highest: impl FnOnce() -> Result<i64, E>,
     ) -> Result<Option<i64>, E> {
         // The row with the largest key there is may be gone, or undone.
@@ -155,9 +156,9 @@ impl Watch {
             .max(above)
             .max(reserved.unwrap_or_default())
             .max(0)
-            .checked_add(1);
+            .checked_add(count);
         watched.highest = next.or(Some(highest));
-        Ok(next)
+        Ok(next.map(|last| last - count + 1))
     }
 
     /// The same for a session, which may insert it at any time: nobody else is given it. Here `highest` reads what is
@@ -349,7 +350,7 @@ mod tests {
     #[test]
     fn keys_follow_the_largest_one_seen() {
         let watch = Watch::default();
-        let next = || watch.next_key("orders", 0, || Ok::<_, ()>(7));
+        let next = || watch.next_keys("orders", 0, 1, || Ok::<_, ()>(7));
         assert_eq!(next(), Ok(Some(8)));
         watch.row_changed(b"orders", 100, false);
         assert_eq!(next(), Ok(Some(101)));
@@ -360,16 +361,19 @@ mod tests {
     #[test]
     fn the_largest_key_is_looked_for_anew() {
         let watch = Watch::default();
-        watch.next_key("t", 0, || Ok::<_, ()>(1)).unwrap();
+        watch.next_keys("t", 0, 1, || Ok::<_, ()>(1)).unwrap();
         watch.row_changed(b"T", i64::MAX, false);
-        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(i64::MAX)), Ok(None));
-        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(1)), Ok(Some(2)));
+        assert_eq!(
+            watch.next_keys("t", 0, 1, || Ok::<_, ()>(i64::MAX)),
+            Ok(None)
+        );
+        assert_eq!(watch.next_keys("t", 0, 1, || Ok::<_, ()>(1)), Ok(Some(2)));
     }
 
     #[test]
     fn negative_keys_are_no_start() {
         let watch = Watch::default();
-        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(-5)), Ok(Some(1)));
+        assert_eq!(watch.next_keys("t", 0, 1, || Ok::<_, ()>(-5)), Ok(Some(1)));
     }
 
     #[test]
@@ -397,36 +401,40 @@ mod tests {
         let watch = Watch::default();
         let read = || Ok::<_, ()>(7);
         assert_eq!(watch.reserve_key("t", 0, read), Ok(Some(8)));
-        assert_eq!(watch.next_key("t", 0, read), Ok(Some(9)));
+        assert_eq!(watch.next_keys("t", 0, 1, read), Ok(Some(9)));
         watch.rewind(&Mark::default());
-        assert_eq!(watch.next_key("t", 0, read), Ok(Some(9)), "9 was undone");
+        assert_eq!(
+            watch.next_keys("t", 0, 1, read),
+            Ok(Some(9)),
+            "9 was undone"
+        );
         watch.forget_keys();
         assert_eq!(watch.reserve_key("t", 0, read), Ok(Some(9)));
         watch.rewind(&Mark::default());
-        assert_eq!(watch.next_key("t", 0, read), Ok(Some(10)));
+        assert_eq!(watch.next_keys("t", 0, 1, read), Ok(Some(10)));
     }
 
     #[test]
     fn what_a_session_reads_is_no_answer_for_the_open_transaction() {
         let watch = Watch::default();
         let committed = || Ok::<_, ()>(7);
-        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(8)));
-        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(9)));
+        assert_eq!(watch.next_keys("t", 0, 1, committed), Ok(Some(8)));
+        assert_eq!(watch.next_keys("t", 0, 1, committed), Ok(Some(9)));
         let mark = watch.mark();
-        assert_eq!(watch.next_key("t", 0, committed), Ok(Some(10)));
+        assert_eq!(watch.next_keys("t", 0, 1, committed), Ok(Some(10)));
         watch.rewind(&mark);
         assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(10)));
         watch.forget_keys();
         assert_eq!(watch.reserve_key("t", 0, committed), Ok(Some(11)));
         let open = || Ok::<_, ()>(20);
-        assert_eq!(watch.next_key("t", 0, open), Ok(Some(21)));
+        assert_eq!(watch.next_keys("t", 0, 1, open), Ok(Some(21)));
     }
 
     #[test]
     fn a_key_heard_of_before_the_table_was_read_counts() {
         let watch = Watch::default();
         watch.row_changed(b"t", 20, false);
-        assert_eq!(watch.next_key("t", 0, || Ok::<_, ()>(7)), Ok(Some(21)));
+        assert_eq!(watch.next_keys("t", 0, 1, || Ok::<_, ()>(7)), Ok(Some(21)));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::engine::isolation::Isolation;
 pub struct ConcurrentOptions {
     pub(in crate::engine) isolation: Isolation,
     pub(in crate::engine) max_attempts: u32,
+    pub(in crate::engine) label: &'static str,
 }
 
 impl ConcurrentOptions {
@@ -31,6 +32,7 @@ impl ConcurrentOptions {
         Self {
             isolation: Isolation::Serializable,
             max_attempts: 5,
+            label: "db.concurrent",
         }
     }
 
@@ -44,6 +46,13 @@ impl ConcurrentOptions {
     /// Default: 5. With 0 it goes to the queue at once.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = attempts;
+        self
+    }
+
+    /// By what [`wal_status`](crate::database::Database::wal_status), events and errors name the session, beside its place in the
+    /// source. Default: `db.concurrent`.
+    pub const fn label(mut self, label: &'static str) -> Self {
+        self.label = label;
         self
     }
 }

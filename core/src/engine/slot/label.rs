@@ -35,6 +35,11 @@ impl Label {
             at: Some(location),
         }
     }
+
+    /// Whether the application asked for it, not the library for work of its own.
+    pub(in crate::engine) const fn is_of_application(&self) -> bool {
+        self.at.is_some()
+    }
 }
 
 impl fmt::Display for Label {

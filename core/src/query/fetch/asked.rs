@@ -3,8 +3,12 @@
 use crate::{
     entity::{Column, Entity},
     query::{
-        Condition, Expr, Fetch, Part, Reached, Related, Through, condition::Invalid, filters,
-        grouping, part::Node, step::Step,
+        Condition, Expr, Fetch, Part, Reached, Related, Through,
+        condition::{Invalid, Shape},
+        filters, grouping,
+        part::Node,
+        recursion::Onward,
+        step::Step,
     },
     sql::{Aggregate, Hop, Predicate, Term},
     value::Value,
@@ -66,7 +70,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         let asked = steps.and_then(|steps| Ok((self.asked(&steps)?, self.once_by(&steps))));
         let mut node = node;
         node.term = node.term.and_then(|term| {
-            if !term.aggregates() || !grouping::is_of_all(&term) {
+            if !term.aggregates() || !grouping::is_of_all::<R::Entity>(&term) {
                 return Err(Invalid::Refused(
                     "of the rows that a relation leads to one value is made by an aggregate: sum, min, max, count",
                 ));
@@ -119,6 +123,25 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         node.into_expr()
     }
 
+    /// The same as a step that is taken again from there.
+    pub(in crate::query) fn as_step(&self) -> (Result<Onward, Invalid>, Shape) {
+        let asked = self.steps().and_then(|steps| {
+            if J::IS_CHAIN {
+                return Err(Invalid::Refused(
+                    "a recursion goes along one relation: not along one of several steps",
+                ));
+            }
+            let (mut hops, conditions) = self.asked(&steps)?;
+            let beyond = hops.split_off(1);
+            Ok(Onward {
+                hops,
+                beyond,
+                conditions,
+            })
+        });
+        (asked, self.shape)
+    }
+
     /// The way, and what those at its end must fulfil.
     fn asked(&self, steps: &[Step]) -> Result<(Vec<Hop>, Vec<Predicate>), Invalid> {
         if self.limit.is_some() || self.offset > 0 {
@@ -156,7 +179,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
 /// Whether an expression is NULL wherever all columns are.
 fn is_null_of_nothing(term: &Term) -> bool {
     match term {
-        Term::Column(_) | Term::Path { .. } | Term::Length(_) => true,
+        Term::Column(_) | Term::Path { .. } | Term::Length(..) => true,
         Term::At { term, .. } | Term::Cast { of: term, .. } => is_null_of_nothing(term),
         Term::Infix { left, right, .. } => is_null_of_nothing(left) || is_null_of_nothing(right),
         _ => false,

@@ -2,7 +2,7 @@
 
 use crate::{
     sql::{
-        Aggregate, Frame, Hop, Identifier, Pattern, Predicate, Quoted, Term, Window, list,
+        Aggregate, Frame, Hop, Identifier, Listed, Pattern, Predicate, Quoted, Term, Window, list,
         render::{LONGEST_CHAIN, Renderer, row_count},
     },
     value::Value,
@@ -14,14 +14,18 @@ impl Renderer {
             Term::Column(name) => self.column(name),
             Term::All(columns) if self.row.alias.is_none() => self.push(columns.as_sql()),
             Term::All(columns) => {
-                self.separated(columns.names().iter().copied(), |this, name| {
-                    this.column(name);
-                });
+                self.separated(
+                    columns.listed().iter().copied(),
+                    |this, listed| match listed {
+                        Listed::Column(name) => this.column(name),
+                        Listed::Number(number) => this.display(number),
+                    },
+                );
             }
             Term::Several(terms) => self.separated(terms, Self::term),
-            Term::Path { column, path } => self.path(column, &path),
-            Term::Length(column) => {
-                self.call("json_array_length", vec![Term::Column(column)]);
+            Term::Path { column, path } => self.inside("json_extract(", column, Some(&path)),
+            Term::Length(column, path) => {
+                self.inside("json_array_length(", column, path.as_deref());
             }
             Term::Value(value) => self.value(value),
             Term::Number(number) => self.display(number),
@@ -34,6 +38,10 @@ impl Renderer {
                 right,
             } => self.infix(*left, operator, *right),
             Term::Cast { of, to } => self.cast(*of, to),
+            Term::Exact(of) => {
+                self.term(*of);
+                self.push(" COLLATE BINARY");
+            }
             Term::Case {
                 branches,
                 otherwise,
@@ -56,10 +64,11 @@ impl Renderer {
             } => self.related_once(|this| this.term(*term), hops, conditions, &once_by),
             Term::At { hops, term } if self.joins.is_some() => {
                 let row = self.joined(hops);
-                self.with_row(row, |this| this.term(*term));
+                self.within(row, |this| this.term(*term));
             }
             Term::At { hops, term } => self.related(|this| this.term(*term), hops, Vec::new()),
             Term::Fragment(pieces) => self.pieces(pieces),
+            Term::Outer { table, term } => self.outer(table, *term),
         }
     }
 
@@ -70,12 +79,18 @@ impl Renderer {
     }
 
     /// The text is that of an expression which an index can have, so the path is a literal.
-    fn path(&mut self, column: &str, path: &str) {
-        self.push("json_extract(");
+    fn inside(&mut self, call: &str, column: &str, path: Option<&str>) {
+        self.push(call);
         self.column(column);
-        self.push(", ");
-        self.display(Quoted(path));
+        self.path(path);
         self.push(")");
+    }
+
+    fn path(&mut self, path: Option<&str>) {
+        if let Some(path) = path {
+            self.push(", ");
+            self.display(Quoted(path));
+        }
     }
 
     fn call(&mut self, function: &str, args: Vec<Term>) {
@@ -153,8 +168,13 @@ impl Renderer {
             self.separated(window.partition, Self::term);
         }
         self.order(window.order);
-        if let Some(Frame { unit, from, to }) = window.frame {
+        if let Some(frame) = window.frame {
+            let Frame { unit, from, to, .. } = frame;
             self.display(format_args!(" {unit} BETWEEN {from} AND {to}"));
+            if let Some(excluded) = frame.excluded {
+                self.push(" EXCLUDE ");
+                self.push(excluded);
+            }
         }
         self.push(")");
     }
@@ -192,6 +212,7 @@ impl Renderer {
                 self.parenthesized(|this| this.select(*select, None));
             }
             Predicate::Exists(select) => self.exists(*select),
+            Predicate::Reached(recursion) => self.reached(*recursion),
             Predicate::Related { hops, conditions } => self.leads_to_any(hops, conditions),
             Predicate::At { hops, predicate } => self.at(hops, *predicate),
             Predicate::Term(term) => self.term(term),
@@ -202,9 +223,10 @@ impl Renderer {
             } => self.like(term, pattern, negated),
             Predicate::Has {
                 column,
+                path,
                 values,
                 all,
-            } => self.has(column, values, all),
+            } => self.has(column, path.as_deref(), values, all),
             Predicate::All(parts) => self.junction(parts, " AND ", true),
             Predicate::Any(parts) => self.junction(parts, " OR ", false),
             Predicate::Not(inverse) => self.not(*inverse),
@@ -232,13 +254,16 @@ impl Renderer {
         if self.joins.is_none() {
             return self.leads_to_any(hops, parts);
         }
-        let there = hops.last().map(|hop| hop.on[0].to).unwrap_or_default();
+        let there = hops.last().and_then(|hop| hop.on.first()).map(|on| on.to);
         let row = self.joined(hops);
         self.parenthesized(|this| {
-            this.with_row(row, |this| {
-                this.column(there);
-                this.push(" IS NOT NULL");
-                this.clause(" AND ", parts);
+            this.within(row, |this| match there {
+                Some(there) => {
+                    this.column(there);
+                    this.push(" IS NOT NULL");
+                    this.clause(" AND ", parts);
+                }
+                None => this.junction(parts, " AND ", true),
             });
         });
     }
@@ -267,7 +292,7 @@ impl Renderer {
     }
 
     /// The column is qualified: alone, a name like `value` or `key` would be a column of `json_each`.
-    fn has(&mut self, column: &str, values: Vec<Value>, all: bool) {
+    fn has(&mut self, column: &str, path: Option<&str>, values: Vec<Value>, all: bool) {
         let wanted = values.len() as u64;
         self.push(if all {
             "(SELECT count(DISTINCT value) FROM json_each("
@@ -279,6 +304,7 @@ impl Renderer {
             self.push(".");
         }
         self.column(column);
+        self.path(path);
         self.push(") WHERE value IN (");
         list::render(self, values);
         self.push("))");

@@ -261,13 +261,21 @@ pub struct NullKey {
 /// A row of `wide_key`.
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(strict = false)]
-#[entity(index(columns(a, b, c, d, e), unique))]
+#[entity(index(columns(a, b, c, d, e, f, g, h, i, j, k, l, m), unique))]
 pub struct WideKey {
     pub a: Option<Value>,
     pub b: Option<Value>,
     pub c: Option<Value>,
     pub d: Option<Value>,
     pub e: Option<Value>,
+    pub f: Option<Value>,
+    pub g: Option<Value>,
+    pub h: Option<Value>,
+    pub i: Option<Value>,
+    pub j: Option<Value>,
+    pub k: Option<Value>,
+    pub l: Option<Value>,
+    pub m: Option<Value>,
     #[entity(id)]
     pub rowid: i64,
 }

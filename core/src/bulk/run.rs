@@ -1,0 +1,676 @@
+//! The builder of bulk operations, and how they run.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    fmt,
+    future::poll_fn,
+    ops::{ControlFlow, Range},
+    panic::Location,
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
+
+use crate::{
+    bulk::{
+        BulkError, BulkOperation, BulkProgress, BulkReport, Inserting, Updating,
+        operation::Prepared,
+        source::{Row, Rows, Source},
+    },
+    engine::{BulkWriter, Engine, Hold},
+    entity::{Column, Entity},
+    error::{ApplicationError, Error, ErrorKind, Result},
+    sql::{Chunk, Receipt, Refusal},
+    value::Value,
+};
+
+/// How many rows a transaction has unless told otherwise.
+const CHUNK_ROWS: usize = 1_000;
+/// A chunk with this many bytes of text and blobs is written, however few its rows.
+const CHUNK_BYTES: usize = 8 * 1024 * 1024;
+
+/// A bulk operation that is being described; one of its ends, such as [`run`](Bulk::run), does it.
+///
+/// See [the module](crate::bulk) for what all have in common.
+#[must_use = "a bulk operation does nothing until it is run"]
+pub struct Bulk<'p, O> {
+    engine: Engine,
+    at: &'static Location<'static>,
+    operation: O,
+    chunk_rows: usize,
+    hold: Hold,
+    skip_rows: u64,
+    total: Option<u64>,
+    progress: Option<Progress<'p>>,
+}
+
+type Progress<'p> = Box<dyn FnMut(BulkProgress) -> ControlFlow<()> + Send + 'p>;
+
+impl<'p, O: BulkOperation> Bulk<'p, O> {
+    pub(crate) fn new(engine: Engine, at: &'static Location<'static>, operation: O) -> Self {
+        Self {
+            engine,
+            at,
+            operation,
+            chunk_rows: CHUNK_ROWS,
+            hold: Hold::Chunk,
+            skip_rows: 0,
+            total: None,
+            progress: None,
+        }
+    }
+
+    /// How many rows a transaction has: 1,000 unless told otherwise, and at least one. More do not make it much faster,
+    /// and keep others waiting for longer. Rows with large values end a chunk early, at eight megabytes.
+    pub fn chunk_rows(mut self, rows: usize) -> Self {
+        self.chunk_rows = rows.max(1);
+        self
+    }
+
+    /// Keeps the writer from the first row to the last: nobody else of this process writes meanwhile. Chunks are
+    /// transactions of their own all the same. Who waits for the writer for longer than
+    /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error; so does a source that saves
+    /// something itself.
+    pub const fn exclusive(mut self) -> Self {
+        if matches!(self.hold, Hold::Chunk) {
+            self.hold = Hold::Slot;
+        }
+        self
+    }
+
+    /// Writes all rows in one transaction, or none; nobody else of this process writes meanwhile. The log grows by all that
+    /// is written, and progress tells of rows that are not committed yet.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let items = (0..5_000).map(|n| Item { id: 0, name: (n % 4_000).to_string() });
+    /// let failed = db.bulk_insert().atomic().run(items).await.unwrap_err();
+    /// assert_eq!((failed.row(), failed.report().written), (Some(4_000), 0));
+    /// assert_eq!(Item::query().count(&db).await?, 0);
+    /// # Ok(()) }
+    /// ```
+    pub const fn atomic(mut self) -> Self {
+        self.hold = Hold::Transaction;
+        self
+    }
+
+    /// Leaves out this many rows at the beginning of the source: those that a [report](BulkReport::rows) says are done.
+    pub const fn skip_rows(mut self, rows: u64) -> Self {
+        self.skip_rows = rows;
+        self
+    }
+
+    /// How many rows the source has, for the estimate of the time that remains. Iterators that know it need not be told.
+    pub const fn expect_rows(mut self, rows: u64) -> Self {
+        self.total = Some(rows);
+        self
+    }
+
+    /// Calls this after each transaction, on the calling task. `ControlFlow::Break` stops the operation: the chunk that is
+    /// being written meanwhile is finished, and the report says how far it came. Of [`atomic`](Self::atomic) ones nothing stays.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use std::ops::ControlFlow;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let items = (0..100_000).map(|n| Item { id: 0, name: n.to_string() });
+    /// let report = db
+    ///     .bulk_insert()
+    ///     .on_progress(|progress| {
+    ///         println!("{} of {:?}, {:?} to go", progress.rows, progress.total, progress.remaining);
+    ///         if progress.rows >= 5_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    ///     })
+    ///     .run(items)
+    ///     .await?;
+    /// assert!(!report.is_complete);
+    /// assert_eq!(Item::query().count(&db).await?, report.written);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_progress(
+        mut self,
+        progress: impl FnMut(BulkProgress) -> ControlFlow<()> + Send + 'p,
+    ) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// Runs it with the rows of an iterator.
+    ///
+    /// # Errors
+    ///
+    /// A [`BulkError`] with the row: `Value` for what cannot be stored, the kinds of constraints, `Conflict` for an update
+    /// whose row is gone or has another version; and what writing can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    pub async fn run(
+        self,
+        rows: impl IntoIterator<Item = O::Item, IntoIter: Send>,
+    ) -> Result<BulkReport, BulkError> {
+        self.run_try(rows.into_iter().map(Ok::<_, Infallible>))
+            .await
+    }
+
+    /// Runs it with the rows of an iterator that may fail, such as a reader of lines. Rows before the failure are written,
+    /// unless it is [`atomic`](Self::atomic).
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run); an error of the iterator has the kind `Application`, and is its source.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let items = "3 5 x 7".split(' ').map(|price| price.parse().map(|price| Item { id: 0, price }));
+    /// let failed = db.bulk_insert().run_try(items).await.unwrap_err();
+    /// assert_eq!((failed.kind(), failed.row()), (ErrorKind::Application, Some(2)));
+    /// assert_eq!(failed.report().written, 2);
+    /// # Ok(()) }
+    /// ```
+    pub async fn run_try<X: Into<ApplicationError>>(
+        mut self,
+        rows: impl IntoIterator<Item = Result<O::Item, X>, IntoIter: Send>,
+    ) -> Result<BulkReport, BulkError> {
+        let rows = rows.into_iter();
+        if let (least, Some(most)) = rows.size_hint()
+            && least == most
+        {
+            self.total.get_or_insert(most as u64);
+        }
+        self.run_try_stream(stream::iter(rows)).await
+    }
+
+    /// Runs it with the rows of a stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_stream(
+        self,
+        rows: impl Stream<Item = O::Item> + Send,
+    ) -> Result<BulkReport, BulkError> {
+        self.run_try_stream(rows.map(Ok::<_, Infallible>)).await
+    }
+
+    /// Runs it with the rows of a stream that may fail. Rows before the failure are written, unless it is
+    /// [`atomic`](Self::atomic).
+    ///
+    /// # Errors
+    ///
+    /// As [`run_try`](Self::run_try).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_try_stream<X: Into<ApplicationError>>(
+        self,
+        rows: impl Stream<Item = Result<O::Item, X>> + Send,
+    ) -> Result<BulkReport, BulkError> {
+        self.run_source(Rows(pin!(rows))).await
+    }
+
+    /// Runs it with the rows of a source.
+    pub(in crate::bulk) async fn run_source(
+        self,
+        mut source: impl Source<O::Item>,
+    ) -> Result<BulkReport, BulkError> {
+        let mut run = match Run::begin(self).await {
+            Ok(run) => run,
+            Err(failed) => return source.complete(Err(failed)),
+        };
+        let ended = run.drive(&mut source).await;
+        run.has_ended = true;
+        source.complete(ended)
+    }
+}
+
+impl<E: Entity> Bulk<'_, Inserting<E>> {
+    /// Passes over rows for which another one with the same key, or the same unique values, is there. Other constraints
+    /// stay errors.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Word>().await?;
+    /// let words = "tea cake tea".split(' ').map(|text| Word { id: 0, text: text.into() });
+    /// let report = db.bulk_insert().skip_conflicts().run(words).await?;
+    /// assert_eq!((report.written, report.passed_over), (2, 1));
+    /// # Ok(()) }
+    /// ```
+    pub fn skip_conflicts(mut self) -> Self {
+        self.operation.skip_conflicts();
+        self
+    }
+}
+
+impl<E: Entity> Bulk<'_, Updating<E>> {
+    /// Sets this column; called again, another one too. Without it all are set but the key, `created_at`, and what the
+    /// library or the database keeps.
+    pub fn set<T>(mut self, column: Column<E, T>) -> Self {
+        self.operation.set(column);
+        self
+    }
+
+    /// Passes over entities whose rows are gone, or have another version.
+    pub fn skip_missing(mut self) -> Self {
+        self.operation.skip_missing();
+        self
+    }
+}
+
+impl<O: fmt::Debug> fmt::Debug for Bulk<'_, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bulk")
+            .field("operation", &self.operation)
+            .field("chunk_rows", &self.chunk_rows)
+            .field("hold", &self.hold)
+            .field("skip_rows", &self.skip_rows)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What happens next.
+enum Next<T> {
+    /// The source gave a row, or has ended.
+    Row(Option<Result<Row<T>>>),
+    /// A chunk was answered.
+    Answer(Result<Receipt, Refusal>),
+}
+
+/// Rows of the source that are one chunk, or were passed over before it.
+#[derive(Debug, Default)]
+struct Taken {
+    /// How many.
+    rows: u64,
+    /// Those that the chunk writes.
+    places: Vec<Place>,
+}
+
+/// Where in the source a row is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    row: u64,
+    line: u64,
+}
+
+/// A bulk operation that runs.
+struct Run<'p, O> {
+    bulk: Bulk<'p, O>,
+    prepared: Prepared,
+    writer: BulkWriter,
+    values: Vec<Value>,
+    bytes: usize,
+    /// The rows of the chunk that is being filled.
+    taken: Taken,
+    /// Those of the chunks that are on their way.
+    on_their_way: VecDeque<Taken>,
+    /// What is committed.
+    report: BulkReport,
+    /// What is written.
+    written: BulkReport,
+    began: Instant,
+    has_ended: bool,
+}
+
+impl<O> Drop for Run<'_, O> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let BulkReport { rows, written, .. } = self.report;
+            let table = self.prepared.table.name;
+            tracing::warn!(
+                table,
+                rows,
+                written,
+                "a bulk operation was dropped before its end: what is committed stays"
+            );
+        }
+    }
+}
+
+impl<'p, O: BulkOperation> Run<'p, O> {
+    async fn begin(mut bulk: Bulk<'p, O>) -> Result<Self, BulkError> {
+        let began = Instant::now();
+        let report = BulkReport {
+            rows: bulk.skip_rows,
+            ..BulkReport::default()
+        };
+        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
+        let prepared = bulk.operation.prepare().map_err(none)?;
+        let writer = (bulk.engine.bulk(bulk.hold, bulk.at).await).map_err(none)?;
+        Ok(Self {
+            bulk,
+            prepared,
+            writer,
+            values: Vec::new(),
+            bytes: 0,
+            taken: Taken::default(),
+            on_their_way: VecDeque::new(),
+            written: report.clone(),
+            report,
+            began,
+            has_ended: false,
+        })
+    }
+
+    /// Writes what the source gives.
+    async fn drive(&mut self, source: &mut impl Source<O::Item>) -> Result<BulkReport, BulkError> {
+        let mut number = 0;
+        // What ends it before the source does.
+        let mut failed = None;
+        loop {
+            let is_done = number < self.bulk.skip_rows;
+            let row = match self.next(is_done, source).await {
+                Next::Row(Some(row)) => row,
+                Next::Row(None) => break,
+                Next::Answer(answer) => {
+                    if self.answered(answer)?.is_break() {
+                        return self.stop().await;
+                    }
+                    continue;
+                }
+            };
+            let place = Place {
+                row: number,
+                line: source.line(),
+            };
+            if let Err(error) = self.take(row, place, source) {
+                failed = Some((error, place));
+                break;
+            }
+            number += 1;
+            self.taken.rows += u64::from(!is_done);
+            if self.is_full() && self.hand_over().await?.is_break() {
+                return self.stop().await;
+            }
+        }
+        if number < self.bulk.skip_rows {
+            // The source had no more.
+            self.report.rows = number;
+            self.written.rows = number;
+        }
+        // What came before is written, also where the source failed.
+        let is_stopped = self.hand_over().await?.is_break();
+        let mut report = if is_stopped || (failed.is_some() && self.is_atomic()) {
+            self.stop().await?
+        } else {
+            self.finish().await?
+        };
+        match failed {
+            None => Ok(report),
+            Some((error, place)) => {
+                report.is_complete = false;
+                let (rows, lines) = among(&[place]);
+                Err(BulkError::new(error, rows, lines, report))
+            }
+        }
+    }
+
+    /// The next row of the source; while it makes one wait, what came of chunks.
+    async fn next(&mut self, is_done: bool, source: &mut impl Source<O::Item>) -> Next<O::Item> {
+        poll_fn(|context| {
+            if let Poll::Ready(row) = source.poll_row(is_done, context) {
+                return Poll::Ready(Next::Row(row));
+            }
+            match self.writer.poll_answer(context) {
+                Poll::Ready(Some(answer)) => Poll::Ready(Next::Answer(answer)),
+                // The thread is gone: the next chunk will tell.
+                Poll::Ready(None) | Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Adds a row to the chunk, unless the source goes on without it.
+    fn take(
+        &mut self,
+        row: Result<Row<O::Item>>,
+        place: Place,
+        source: &mut impl Source<O::Item>,
+    ) -> Result<()> {
+        let Row::New(item) = row? else {
+            return Ok(());
+        };
+        match self.push(item) {
+            Ok(()) => {
+                self.taken.places.push(place);
+                Ok(())
+            }
+            Err(error) => source.refused(error),
+        }
+    }
+
+    /// Adds a row to the chunk.
+    fn push(&mut self, item: O::Item) -> Result<()> {
+        let first = self.values.len();
+        if first == 0 {
+            let rows = self.bulk.chunk_rows.min(CHUNK_ROWS);
+            self.values.reserve(rows * self.prepared.width);
+        }
+        let pushed = self.bulk.operation.push(item, &mut self.values);
+        if pushed.is_err() {
+            self.values.truncate(first);
+        }
+        self.bytes += self.values[first..].iter().map(bytes).sum::<usize>();
+        pushed
+    }
+
+    fn is_atomic(&self) -> bool {
+        self.bulk.hold == Hold::Transaction
+    }
+
+    fn is_full(&self) -> bool {
+        self.values.len() / self.prepared.width >= self.bulk.chunk_rows || self.bytes >= CHUNK_BYTES
+    }
+
+    /// Hands the chunk over, and looks at what came of others: whether to stop.
+    async fn hand_over(&mut self) -> Result<ControlFlow<()>, BulkError> {
+        if self.values.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let Prepared {
+            text,
+            several,
+            table,
+            width,
+            shared,
+            unchanged,
+        } = &self.prepared;
+        let mut chunk = Chunk {
+            text: Arc::clone(text),
+            several: several.clone(),
+            table: table.name,
+            width: *width,
+            values: std::mem::take(&mut self.values),
+            shared: shared.clone(),
+            key: None,
+            unchanged: *unchanged,
+        };
+        self.bytes = 0;
+        self.bulk.operation.complete(&mut chunk);
+        let taken = std::mem::take(&mut self.taken);
+        let was_taken = self.writer.send(chunk).await;
+        if was_taken {
+            self.on_their_way.push_back(taken);
+        }
+        while let Some(answer) = self.writer.try_answer() {
+            if self.answered(answer)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if was_taken {
+            Ok(ControlFlow::Continue(()))
+        } else {
+            Err(self.cut())
+        }
+    }
+
+    /// The source has ended.
+    async fn finish(&mut self) -> Result<BulkReport, BulkError> {
+        self.writer.finish();
+        self.wait().await?;
+        if !self.on_their_way.is_empty() || self.report.rows != self.written.rows {
+            return Err(self.cut());
+        }
+        // Behind the last row that is written.
+        self.report.rows += self.taken.rows;
+        self.report.bad_lines += self.taken.rows;
+        self.report.is_complete = true;
+        Ok(self.report.clone())
+    }
+
+    /// No more is wanted.
+    async fn stop(&mut self) -> Result<BulkReport, BulkError> {
+        self.writer.stop();
+        self.wait().await?;
+        Ok(self.report.clone())
+    }
+
+    /// Waits for what is on its way.
+    async fn wait(&mut self) -> Result<(), BulkError> {
+        while let Some(answer) = self.writer.answer().await {
+            // It has ended: there is nothing to stop.
+            let _ = self.answered(answer)?;
+        }
+        self.report.elapsed = self.began.elapsed();
+        Ok(())
+    }
+
+    /// The thread is gone, without an answer.
+    fn cut(&self) -> BulkError {
+        let error = Error::new(
+            ErrorKind::Poisoned,
+            "the library failed while it wrote these rows",
+        );
+        BulkError::new(error, 0..0, 0..0, self.report.clone())
+    }
+
+    /// Notes the answer to the first chunk that is on its way.
+    fn answered(&mut self, answer: Result<Receipt, Refusal>) -> Result<ControlFlow<()>, BulkError> {
+        let chunk = self.on_their_way.pop_front();
+        let is_commit = chunk.is_none();
+        let Taken { rows, places } = chunk.unwrap_or_default();
+        let elapsed = self.began.elapsed();
+        self.report.elapsed = elapsed;
+        let receipt = answer.map_err(|refusal| {
+            let (error, refused) = refused(refusal, &places);
+            let (rows, lines) = among(refused);
+            BulkError::new(error, rows, lines, self.report.clone())
+        })?;
+        let written = receipt.changed.first().map_or(0, |(_, changed)| *changed);
+        let given = places.len() as u64;
+        self.written.rows += rows;
+        self.written.written += written;
+        self.written.passed_over += given.saturating_sub(written);
+        self.written.bad_lines += rows - given;
+        self.written.elapsed = elapsed;
+        // A transaction for all is answered by itself, in the end.
+        if !self.is_atomic() || is_commit {
+            self.written.transactions += 1;
+            self.report = self.written.clone();
+        }
+        if is_commit {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let now = progress(&self.written, self.bulk.skip_rows, self.bulk.total);
+        Ok(match &mut self.bulk.progress {
+            Some(progress) => progress(now),
+            None => ControlFlow::Continue(()),
+        })
+    }
+}
+
+/// What was refused, and among which rows.
+fn refused(refusal: Refusal, places: &[Place]) -> (Error, &[Place]) {
+    match refusal {
+        Refusal::Step { step, error } => (error, places.get(step..=step).unwrap_or_default()),
+        // Or nobody knows whether they are committed.
+        Refusal::Whole(error)
+            if error.is_constraint() || error.kind() == ErrorKind::OutcomeUnknown =>
+        {
+            (error, places)
+        }
+        refusal => (refusal.into_error(), &[]),
+    }
+}
+
+/// The rows from the first of these to the last, and their lines.
+fn among(places: &[Place]) -> (Range<u64>, Range<u64>) {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else {
+        return (0..0, 0..0);
+    };
+    let lines = if first.line == 0 {
+        0..0
+    } else {
+        first.line..last.line + 1
+    };
+    (first.row..last.row + 1, lines)
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "rates and estimates are not exact anyway"
+)]
+fn progress(report: &BulkReport, skipped: u64, total: Option<u64>) -> BulkProgress {
+    let done = report.rows - skipped;
+    let seconds = report.elapsed.as_secs_f64();
+    let rows_per_second = if seconds > 0.0 {
+        done as f64 / seconds
+    } else {
+        0.0
+    };
+    let remaining = total.filter(|_| rows_per_second > 0.0).and_then(|total| {
+        let rows = total.saturating_sub(report.rows) as f64;
+        Duration::try_from_secs_f64(rows / rows_per_second).ok()
+    });
+    BulkProgress {
+        rows: report.rows,
+        written: report.written,
+        total,
+        elapsed: report.elapsed,
+        rows_per_second,
+        remaining,
+    }
+}
+
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,130 @@
+//! Rebuilding the file without its free pages.
+//!
+//! SQLite writes a copy to a temporary file, and then all of it to the log, which is as long as the database until it
+//! is truncated. A disk that fills up on the way undoes it, but meanwhile stops everybody who writes to that disk; so the
+//! room is looked at first.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+
+use crate::{
+    engine::{
+        busy,
+        checkpoint::{Checkpoint, truncate_log},
+        connection::execute,
+        core::Core,
+        history,
+        options::TempStore,
+        room,
+        sqlite_error::from_rusqlite,
+        writer::Writer,
+    },
+    error::Result,
+};
+
+/// What [`Database::vacuum`](crate::database::Database::vacuum) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VacuumReport {
+    /// The size of the database before.
+    pub bytes_before: u64,
+    /// Its size now. The file itself has it once the log is moved.
+    pub bytes_after: u64,
+    /// How the log was moved into the file afterwards. Where a reader was in the way it is as long as the database, until
+    /// a later checkpoint.
+    pub checkpoint: Checkpoint,
+    /// From the turn of the writer to the end.
+    pub elapsed: Duration,
+}
+
+/// How large a database is.
+struct Size {
+    bytes: u64,
+    /// What is in use of it.
+    used: u64,
+}
+
+/// With the slot held.
+pub(in crate::engine) fn run(writer: &mut Writer, core: &Core) -> Result<VacuumReport> {
+    let began = Instant::now();
+    let connection = writer.connection();
+    // What is in the log by now needs no room beside what comes.
+    truncate_log(connection, core)?;
+    let before = size(connection)?;
+    make_sure_of_room(&before, core)?;
+    busy::retrying(core.options.busy_timeout, || execute(connection, "VACUUM"))?;
+    // Rows may have other rowids.
+    core.history.committed(history::Changes::Unknown);
+    let after = size(connection)?;
+    Ok(VacuumReport {
+        bytes_before: before.bytes,
+        bytes_after: after.bytes,
+        checkpoint: truncate_log(connection, core)?,
+        elapsed: began.elapsed(),
+    })
+}
+
+fn size(connection: &Connection) -> Result<Size> {
+    let ask = |name| -> Result<u64> {
+        let number: i64 = connection
+            .pragma_query_value(None, name, |row| row.get(0))
+            .map_err(from_rusqlite)?;
+        Ok(number.unsigned_abs())
+    };
+    let (pages, free) = (ask("page_count")?, ask("freelist_count")?);
+    let page_size = ask("page_size")?;
+    Ok(Size {
+        bytes: pages.saturating_mul(page_size),
+        used: pages.saturating_sub(free).saturating_mul(page_size),
+    })
+}
+
+/// Room for the log, and for the temporary file where it is not in memory.
+fn make_sure_of_room(size: &Size, core: &Core) -> Result<()> {
+    let path = &core.location.path;
+    let folder = path.parent().unwrap_or(path);
+    // A frame has a head of 24 bytes, and a page 512 at least.
+    let log = size.used.saturating_add(size.used / 20);
+    let copy = match core.options.temp_store {
+        TempStore::Memory => None,
+        TempStore::Default | TempStore::File => temporary_folder(),
+    };
+    match copy {
+        Some(copy) if is_on_the_same_disk(&copy, folder) => {
+            room::make_sure_of(log.saturating_add(size.used), folder, "VACUUM")
+        }
+        Some(copy) => {
+            room::make_sure_of(size.used, &copy, "the temporary file of VACUUM")?;
+            room::make_sure_of(log, folder, "VACUUM")
+        }
+        None => room::make_sure_of(log, folder, "VACUUM"),
+    }
+}
+
+/// Where SQLite makes temporary files.
+fn temporary_folder() -> Option<PathBuf> {
+    let named = ["SQLITE_TMPDIR", "TMPDIR"].map(|name| env::var_os(name).map(PathBuf::from));
+    let usual = ["/var/tmp", "/usr/tmp", "/tmp"].map(|path| Some(PathBuf::from(path)));
+    named
+        .into_iter()
+        .chain(usual)
+        .flatten()
+        .find(|folder| folder.is_dir())
+}
+
+#[cfg(unix)]
+fn is_on_the_same_disk(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path| fs::metadata(path).map(|found| found.dev()).ok();
+    device(one) == device(other)
+}
+
+#[cfg(not(unix))]
+fn is_on_the_same_disk(_one: &Path, _other: &Path) -> bool {
+    false
+}

@@ -1,0 +1,61 @@
+//! `anabranch wal`.
+
+use std::{
+    io::{IsTerminal as _, stdout},
+    path::PathBuf,
+    thread,
+    time::Duration,
+};
+
+use anabranch::error::Result;
+use anabranch_migrations::log::{Log, Watch};
+use clap::Args;
+
+use crate::command::{print, print_over};
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Show the write-ahead log of a database, and change nothing of it.
+#[derive(Debug, Args)]
+pub(crate) struct Wal {
+    /// The database file.
+    file: PathBuf,
+    /// Look every second, until it is ended with ctrl-c.
+    #[arg(long, conflicts_with = "once")]
+    watch: bool,
+    /// Look once, which is what it does unless told otherwise.
+    #[arg(long)]
+    once: bool,
+    /// Write JSON, a line for each look.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Wal {
+    pub(crate) fn run(self) -> Result<()> {
+        let mut watch = Watch::new(&self.file)?;
+        if !self.watch {
+            return print(&self.line(&watch.look()?));
+        }
+        loop {
+            let line = self.line(&watch.look()?);
+            if !self.json && stdout().is_terminal() {
+                print_over(&line)?;
+            } else {
+                print(&line)?;
+            }
+            thread::sleep(EVERY);
+            // The log may have come to be there, or another file.
+            watch = Watch::new(&self.file)?;
+        }
+    }
+
+    fn line(&self, log: &Log) -> String {
+        if self.json {
+            serde_json::to_string(log).unwrap_or_default()
+        } else {
+            log.to_string()
+        }
+    }
+}

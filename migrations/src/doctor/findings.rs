@@ -1,0 +1,125 @@
+//! What is wrong with a file, and what could be better.
+
+use rusqlite::{Connection, ErrorCode, Result};
+
+use crate::{
+    doctor::{Check, Facts, Finding, Weight, tables},
+    log::Log,
+    look::Look,
+};
+
+/// After so many findings of one check no more are listed.
+const MOST: usize = 100;
+/// A log that is longer than this does not come of commits alone: something keeps it from starting anew.
+const LONG_LOG: u64 = 64 * 1024 * 1024;
+/// Free pages that are worth a VACUUM.
+const MANY_FREE_PAGES: i64 = 1_000;
+
+impl Finding {
+    pub(super) fn problem(check: Check, table: Option<String>, message: String) -> Self {
+        Self {
+            weight: Weight::Problem,
+            check,
+            table,
+            message,
+        }
+    }
+
+    pub(super) fn advice(check: Check, table: Option<String>, message: String) -> Self {
+        Self {
+            weight: Weight::Advice,
+            check,
+            table,
+            message,
+        }
+    }
+}
+
+pub(super) fn of(look: &Look, facts: &Facts) -> Result<Vec<Finding>> {
+    let connection = &look.connection;
+    let mut findings = integrity(connection)?;
+    if findings.is_empty() {
+        findings.extend(broken_references(connection)?);
+        findings.extend(tables::unstamped(connection)?);
+        findings.extend(of_file(facts));
+        findings.extend(tables::missing_indexes(connection)?);
+        findings.extend(tables::strict_candidates(connection)?);
+    } else {
+        // Of rows that cannot be relied on nothing else is said.
+        findings.extend(of_file(facts));
+    }
+    Ok(findings)
+}
+
+fn integrity(connection: &Connection) -> Result<Vec<Finding>> {
+    let read = || {
+        let mut statement = connection.prepare(&format!("PRAGMA main.integrity_check({MOST})"))?;
+        let messages = statement.query_map([], |row| row.get::<_, String>(0))?;
+        messages.collect::<Result<Vec<_>>>()
+    };
+    let messages = match read() {
+        // Too damaged for the check itself.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            vec![error.to_string()]
+        }
+        messages => messages?,
+    };
+    Ok(messages
+        .iter()
+        .flat_map(|message| message.lines())
+        .filter(|line| *line != "ok")
+        .map(|line| Finding::problem(Check::Integrity, None, line.to_owned()))
+        .collect())
+}
+
+fn broken_references(connection: &Connection) -> Result<Vec<Finding>> {
+    let mut statement = connection.prepare("PRAGMA main.foreign_key_check")?;
+    let broken = statement.query_map([], |row| {
+        let (table, rowid, parent): (String, Option<i64>, String) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
+        let row = rowid.map_or_else(|| "a row".to_owned(), |rowid| format!("row {rowid}"));
+        let message = format!("{row} refers to a row of {parent} that is not there");
+        Ok(Finding::problem(
+            Check::BrokenReference,
+            Some(table),
+            message,
+        ))
+    })?;
+    broken.take(MOST).collect()
+}
+
+fn of_file(facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if facts.hard_links > 1 {
+        let message = format!(
+            "the file has {} names (hard links): whoever opens it by another one than the rest does not find its log, and \
+             damages it: remove the others",
+            facts.hard_links
+        );
+        findings.push(Finding::problem(Check::HardLinks, None, message));
+    }
+    if let Some(name) = facts.network_file_system {
+        let message = format!(
+            "it is on {name}, over which processes cannot share a write-ahead log: move it to a local disk"
+        );
+        findings.push(Finding::problem(Check::NetworkFileSystem, None, message));
+    }
+    if facts.free_pages > MANY_FREE_PAGES && facts.free_pages > facts.pages / 4 {
+        let message = format!(
+            "{} of {} pages are free: db.vacuum() gives them back",
+            facts.free_pages, facts.pages
+        );
+        findings.push(Finding::advice(Check::FreePages, None, message));
+    }
+    findings
+}
+
+pub(super) fn of_log(log: &Log) -> Option<Finding> {
+    (log.bytes > LONG_LOG).then(|| {
+        let message = format!(
+            "the log is long ({log}): a reader that stays keeps it from starting anew, or nobody moves it into the \
+             file; db.checkpoint() truncates it"
+        );
+        Finding::problem(Check::LongLog, None, message)
+    })
+}

@@ -1,0 +1,477 @@
+//! The state of the log, who is in its way, and what is done about it.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use anabranch::{
+    engine::{OldReaders, WalPolicy},
+    observe::{WalOutcome, WalStatus},
+    prelude::*,
+};
+use anabranch_tests::{
+    Mode,
+    note::{Note, note},
+    until,
+};
+use futures_util::StreamExt;
+use tokio::{sync::oneshot, task::JoinSet};
+
+const PAGES: u32 = 50;
+/// A page and the header of its frame.
+const FRAME: u64 = 4096 + 24;
+
+async fn opened(mode: Mode, policy: WalPolicy) -> Database {
+    let builder = Database::builder("")
+        .wal_autocheckpoint(PAGES)
+        .journal_size_limit(Bytes::ZERO)
+        .wal_policy(policy);
+    let db = mode.set(builder).open_temporary().await.unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    db
+}
+
+/// A save of about a page.
+async fn save(db: &Database) {
+    let mut ctx = db.context();
+    ctx.add(note("x".repeat(4000)));
+    ctx.save_changes().await.unwrap();
+}
+
+async fn status(db: &Database) -> WalStatus {
+    db.wal_status().await.unwrap()
+}
+
+/// Saves until the log is in this state.
+async fn save_until(db: &Database, what: &str, is_so: impl Fn(&WalStatus) -> bool) -> WalStatus {
+    let mut last = status(db).await;
+    until(what, async || {
+        save(db).await;
+        last = status(db).await;
+        is_so(&last)
+    })
+    .await;
+    last
+}
+
+/// A snapshot that is open until it is told to end.
+struct Leaked {
+    end: oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Leaked {
+    async fn new(db: &Database, label: &'static str) -> Self {
+        let (end, ended) = oneshot::channel();
+        let (begun, has_begun) = oneshot::channel();
+        let db = db.clone();
+        let task = tokio::spawn(async move {
+            db.read_labelled(label, async |_| {
+                begun.send(()).unwrap();
+                ended.await.unwrap();
+                Ok(())
+            })
+            .await
+            .unwrap();
+        });
+        has_begun.await.unwrap();
+        Self { end, task }
+    }
+
+    async fn end(self) {
+        self.end.send(()).unwrap();
+        self.task.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leaked_reader_pins_the_log_and_is_named() {
+    for mode in Mode::ALL {
+        let db = opened(mode, WalPolicy::new()).await;
+        save(&db).await;
+        let began = Instant::now();
+        let leaked = Leaked::new(&db, "report").await;
+        let pinned = save_until(&db, "passes are stopped", |status| {
+            status.incomplete_passes > 1 && status.frames > 4 * PAGES
+        })
+        .await;
+        assert_eq!(pinned.outcome, WalOutcome::PartlyMoved);
+        assert!(pinned.is_blocked() && pinned.unmoved() > PAGES);
+        assert_eq!(pinned.used, u64::from(pinned.frames) * FRAME);
+        assert!(pinned.bytes >= pinned.used);
+        let reader = pinned.oldest_reader.unwrap();
+        assert!(reader.label.starts_with("report at "), "{}", reader.label);
+        assert!(reader.label.contains("wal_health.rs"), "{}", reader.label);
+        assert!(reader.age <= began.elapsed());
+        assert!(!pinned.is_held_by_foreign_reader);
+        // Nobody writes any more: the monitor moves what it can.
+        leaked.end().await;
+        until("the log is moved", async || {
+            status(&db).await.outcome == WalOutcome::Complete
+        })
+        .await;
+        let free = status(&db).await;
+        assert_eq!((free.oldest_reader, free.incomplete_passes), (None, 0));
+        assert_eq!(free.moved, free.frames);
+        let counted = db.statistics();
+        assert!(counted.passes_complete > 0 && counted.passes_incomplete > 1);
+    }
+}
+
+#[tokio::test]
+async fn sessions_streams_and_transactions_are_named_as_readers() {
+    let db = opened(Mode::ALL[0], WalPolicy::new()).await;
+    for _ in 0..1000 {
+        save(&db).await;
+    }
+    let label = async || status(&db).await.oldest_reader.unwrap().label;
+    let options = ConcurrentOptions::new().label("import");
+    db.concurrent_with(options, async |_| {
+        assert!(label().await.starts_with("import at "));
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let mut rows = Note::query().stream(&db);
+    rows.next().await.unwrap().unwrap();
+    assert_eq!(label().await, "a stream");
+    drop(rows);
+    until("the stream ends", async || {
+        status(&db).await.oldest_reader.is_none()
+    })
+    .await;
+    let tx = db.begin().await.unwrap();
+    assert!(label().await.starts_with("db.begin at "));
+    tx.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_state_of_the_log_is_read_without_side_effects() {
+    let db = opened(Mode::ALL[0], WalPolicy::new()).await;
+    for _ in 0..5 {
+        save(&db).await;
+    }
+    let first = status(&db).await;
+    assert!(first.frames > 5);
+    assert_eq!((first.moved, first.outcome), (0, WalOutcome::NotYet));
+    for _ in 0..10 {
+        let again = status(&db).await;
+        assert_eq!(
+            (again.frames, again.moved, again.bytes),
+            (first.frames, first.moved, first.bytes)
+        );
+    }
+    assert_eq!(db.statistics().checkpoints, 0);
+    let moved = db.checkpoint().await.unwrap();
+    assert!(moved.is_complete());
+    assert_eq!(status(&db).await.frames, 0);
+}
+
+/// Case 48: each is short, and there is always one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_starts_anew_between_readers_that_overlap() {
+    let db = opened(Mode::ALL[0], WalPolicy::new()).await;
+    save(&db).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut readers = JoinSet::new();
+    for turn in 0..4 {
+        let (db, stop) = (db.clone(), Arc::clone(&stop));
+        readers.spawn(async move {
+            let mut read = 0_u32;
+            let mut length = Duration::from_millis(100 + 50 * turn);
+            while !stop.load(Relaxed) {
+                db.read(async |snapshot| {
+                    Note::query().count(&mut *snapshot).await?;
+                    tokio::time::sleep(length).await;
+                    Ok(())
+                })
+                .await
+                .unwrap();
+                length = Duration::from_millis(300);
+                read += 1;
+            }
+            read
+        });
+    }
+    // The log starts anew although readers follow one another, and does so again.
+    for _ in 0..2 {
+        save_until(&db, "the log is long", |status| status.frames > 2 * PAGES).await;
+        save_until(&db, "the log starts anew", |status| status.frames < PAGES).await;
+    }
+    stop.store(true, Relaxed);
+    for read in readers.join_all().await {
+        assert!(read > 0, "a reader starved");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_are_held_back_at_the_limit_until_the_reader_ends() {
+    for mode in Mode::ALL {
+        let limit = 200;
+        let policy = WalPolicy::new().limit(Bytes(limit * FRAME));
+        let db = opened(mode, policy).await;
+        save(&db).await;
+        let leaked = Leaked::new(&db, "report").await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut writers = JoinSet::new();
+        for _ in 0..8 {
+            let (db, stop) = (db.clone(), Arc::clone(&stop));
+            writers.spawn(async move {
+                while !stop.load(Relaxed) {
+                    save(&db).await;
+                }
+            });
+        }
+        until("writers are held back", async || {
+            db.statistics().held_back > 5
+        })
+        .await;
+        let began = Instant::now();
+        let mut most = 0;
+        while began.elapsed() < Duration::from_secs(2) {
+            most = most.max(status(&db).await.frames);
+            tokio::task::yield_now().await;
+        }
+        eprintln!("{mode:?}: the log had at most {most} frames, of {limit}");
+        assert!(u64::from(most) >= limit, "{most}");
+        assert!(u64::from(most) < 3 * limit, "{most}");
+        leaked.end().await;
+        let before = db.statistics().saves;
+        until("they go on", async || db.statistics().saves > before + 500).await;
+        assert!(u64::from(status(&db).await.frames) < limit);
+        stop.store(true, Relaxed);
+        writers.join_all().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_closed_while_writers_are_held_back() {
+    let policy = WalPolicy::new().limit(Bytes(100 * FRAME));
+    let db = opened(Mode::ALL[0], policy).await;
+    save(&db).await;
+    let leaked = Leaked::new(&db, "report").await;
+    let writers: JoinSet<_> = (0..4)
+        .map(|_| {
+            let db = db.clone();
+            async move {
+                loop {
+                    let mut ctx = db.context();
+                    ctx.add(note("x".repeat(4000)));
+                    if let Err(error) = ctx.save_changes().await {
+                        return error.kind();
+                    }
+                }
+            }
+        })
+        .collect();
+    until("writers are held back", async || {
+        db.statistics().held_back > 3
+    })
+    .await;
+    let closing = db.clone();
+    let closing = tokio::spawn(async move { closing.close().await });
+    for kind in writers.join_all().await {
+        assert_eq!(kind, ErrorKind::Closed);
+    }
+    leaked.end().await;
+    closing.await.unwrap().ok();
+}
+
+/// Asks a process of our own; its session is a reader like any other to this one.
+struct Peer(Child);
+
+impl Peer {
+    fn holding(file: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_peer"))
+            .args(["hold", file])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Self(child)
+    }
+
+    fn end(mut self) {
+        self.0.stdin.as_mut().unwrap().write_all(b"end\n").unwrap();
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_reader_of_another_process_is_told_as_foreign() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("orders.db");
+    let db = Database::builder(&file)
+        .wal_autocheckpoint(PAGES)
+        .open()
+        .await
+        .unwrap();
+    db.create_tables::<(
+        Note,
+        anabranch_tests::load::Order,
+        anabranch_tests::load::Line,
+    )>()
+    .await
+    .unwrap();
+    save(&db).await;
+    let peer = Peer::holding(file.to_str().unwrap());
+    let held = save_until(&db, "the reader is told", |status| {
+        status.is_held_by_foreign_reader
+    })
+    .await;
+    assert!(held.is_blocked());
+    peer.end();
+    until("the log is free", async || {
+        let status = status(&db).await;
+        !status.is_held_by_foreign_reader && !status.is_blocked()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_file_of_the_log_is_cut_when_nobody_writes() {
+    let policy = WalPolicy::new().truncate_when_idle(Bytes::kib(64), Duration::from_millis(500));
+    let db = Database::builder("")
+        .wal_policy(policy)
+        .open_temporary()
+        .await
+        .unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    for _ in 0..50 {
+        save(&db).await;
+    }
+    assert!(status(&db).await.bytes > 50 * FRAME);
+    until("the log is cut", async || db.statistics().truncations == 1).await;
+    assert_eq!(status(&db).await.bytes, 0);
+    save(&db).await;
+    assert!(status(&db).await.frames > 0);
+}
+
+fn interrupting(age: Duration) -> WalPolicy {
+    WalPolicy::new()
+        .reader_age(age)
+        .old_readers(OldReaders::Interrupt)
+}
+
+async fn log_is_free(db: &Database) {
+    until("nobody holds the log", async || {
+        save(db).await;
+        status(db).await.oldest_reader.is_none()
+    })
+    .await;
+    assert!(db.checkpoint().await.unwrap().is_complete());
+    assert_eq!(status(db).await.frames, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_that_is_too_old_is_ended_while_it_lies_idle() {
+    for mode in Mode::ALL {
+        let db = opened(mode, interrupting(Duration::from_millis(300))).await;
+        save(&db).await;
+        let told = db
+            .read(async |snapshot| {
+                assert_eq!(Note::query().count(&mut *snapshot).await?, 1);
+                until("it is ended", async || {
+                    db.statistics().interrupted_readers == 1
+                })
+                .await;
+                log_is_free(&db).await;
+                let told = Note::query().count(&mut *snapshot).await.unwrap_err();
+                assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+                Note::query().all(&mut *snapshot).await.map(drop)
+            })
+            .await
+            .unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+        assert!(told.to_string().contains("wal_policy.reader_age"), "{told}");
+        assert_eq!(db.statistics().old_readers, 1);
+        // The connection serves the next one.
+        let count = db.read(async |s| Note::query().count(&mut *s).await).await;
+        assert!(count.unwrap() > 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_too_old_is_ended_though_nobody_takes_its_rows() {
+    let db = opened(Mode::ALL[0], interrupting(Duration::from_millis(300))).await;
+    for _ in 0..1000 {
+        save(&db).await;
+    }
+    let mut rows = Note::query().stream(&db);
+    rows.next().await.unwrap().unwrap();
+    until("it is ended", async || {
+        db.statistics().interrupted_readers == 1
+    })
+    .await;
+    log_is_free(&db).await;
+    let rest: Vec<_> = rows.collect().await;
+    let told = rest.last().unwrap().as_ref().unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+
+    let told = db
+        .read(async |snapshot| {
+            let mut rows = Note::query().stream(&mut *snapshot);
+            rows.next().await.unwrap()?;
+            until("it is ended", async || {
+                db.statistics().interrupted_readers == 2
+            })
+            .await;
+            assert!(rows.any(async |row| row.is_err()).await);
+            assert!(db.checkpoint().await?.is_complete());
+            Note::query().count(&mut *snapshot).await
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::ReaderTooOld);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_runs_for_too_long_is_stopped() {
+    for mode in Mode::ALL {
+        let db = opened(mode, interrupting(Duration::from_millis(300))).await;
+        let endless = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+        let read = anabranch_tests::ask(endless);
+        let told = anabranch::sql::Executor::read(&db, read).await.unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ReaderTooOld, "{told:?}");
+        let told = db
+            .read(async |snapshot| {
+                anabranch::sql::Executor::read(snapshot, anabranch_tests::ask(endless)).await
+            })
+            .await
+            .unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ReaderTooOld, "{told:?}");
+        log_is_free(&db).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_not_well_says_why() {
+    let policy = WalPolicy::new()
+        .warn_at(Bytes(100 * FRAME))
+        .reader_age(Duration::from_millis(1));
+    let db = opened(Mode::ALL[0], policy).await;
+    let health = db.health().await;
+    assert!(health.is_healthy() && health.is_in_place, "{health:?}");
+    let leaked = Leaked::new(&db, "report").await;
+    save_until(&db, "the log is large", |status| status.frames > 100).await;
+    let health = db.health().await;
+    let problems = health.problems.join("\n");
+    assert!(!health.is_healthy());
+    assert!(problems.contains("the log has "), "{problems}");
+    assert!(problems.contains("held by report at "), "{problems}");
+    assert!(problems.contains("a reader is open for "), "{problems}");
+    leaked.end().await;
+    std::fs::remove_file(db.path()).unwrap();
+    let health = db.health().await;
+    assert!(!health.is_in_place && health.wal.is_none(), "{health:?}");
+}
