@@ -293,7 +293,7 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
             selection: (Whole, others),
             conditions: Ok(conditions),
             shape: self.shape,
-            order: seen.from_start(J::TABLE.name, &[second.hop()]).order,
+            order: seen.beginning_at(J::TABLE.name, &[second.hop()]).order,
             limit: self.limit,
             offset: self.offset,
             // Those that apply are among the conditions.
@@ -321,7 +321,7 @@ fn of_joined(select: Select, step: &Step) -> Select {
     let hops = vec![step.hop()];
     let conditions = beyond(step, select.conditions.clone());
     let is_there = Term::Test(Box::new(Predicate::is_there(hops.clone())));
-    let seen = select.from_start(step.from.name, &hops);
+    let seen = select.beginning_at(step.from.name, &hops);
     Select {
         columns: Term::Several(vec![is_there, seen.columns]),
         conditions,
@@ -390,12 +390,12 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         } else {
             if first.to_columns.is_empty() {
                 // The rows that it starts from take part, joined to all others; the conditions are what connects them.
-                select = select.from_start(first.from.name, &[first.hop()]);
+                select = select.beginning_at(first.from.name, &[first.hop()]);
             } else if let ([second], Some(_)) = (further, J::JOIN) {
                 select = of_joined(select, second);
             } else if !further.is_empty() {
                 let hops: Vec<_> = further.iter().map(Step::hop).collect();
-                select = select.from_start(first.to.name, &hops);
+                select = select.beginning_at(first.to.name, &hops);
             }
             select.conditions.splice(0..0, starts);
             select.conditions.extend(first.conditions.iter().cloned());

@@ -212,7 +212,7 @@ impl Step {
 
 impl Select {
     /// The same of rows to which these hops lead, in a statement that begins with rows of another table.
-    pub(in crate::query) fn from_start(mut self, table: &'static str, hops: &[Hop]) -> Self {
+    pub(in crate::query) fn beginning_at(mut self, table: &'static str, hops: &[Hop]) -> Self {
         let at = |term| Term::At {
             hops: hops.to_vec(),
             term: Box::new(term),
@@ -250,7 +250,7 @@ impl Select {
             equal.push(format!("{table}.{key} = {name}"));
             columns.push(name);
         }
-        let ways = Select {
+        let ways = Self {
             distinct: true,
             ..Step::ends(steps, starts, links)
         };

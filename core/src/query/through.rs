@@ -101,7 +101,10 @@ impl<J: Entity> Through for J {
 /// let query = Customer::query().with(BOUGHT).filter(BOUGHT.any(BUYER.exists()));
 /// ```
 #[derive(Debug)]
-pub struct Via<A, M, B>(PhantomData<fn() -> (A, M, B)>);
+pub struct Via<A, M, B>(PhantomData<Between<A, M, B>>);
+
+/// What it goes through; it has none of them.
+type Between<A, M, B> = fn() -> (A, M, B);
 
 #[allow(private_interfaces, reason = "as in the trait")]
 impl<A: Through, M: Related, B: Through> Through for Via<A, M, B> {

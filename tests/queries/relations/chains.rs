@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use anabranch::{
     prelude::*,
-    query::{Via, count},
+    query::{Via, Whole, count},
     value::Value,
 };
 use anabranch_tests::outsider;
@@ -17,9 +17,11 @@ use crate::{
     },
 };
 
-const LINES: Relation<Customer, Vec<Line>, Via<(), Vec<Order>, ()>> =
-    Customer::ORDERS.via(Order::LINES);
-const BOUGHT: Relation<Customer, Vec<Product>, Via<Via<(), Vec<Order>, ()>, Vec<Line>, ()>> =
+/// What stands between customers and lines.
+type ByOrders = Via<(), Vec<Order>, ()>;
+
+const LINES: Relation<Customer, Vec<Line>, ByOrders> = Customer::ORDERS.via(Order::LINES);
+const BOUGHT: Relation<Customer, Vec<Product>, Via<ByOrders, Vec<Line>, ()>> =
     LINES.via(Line::PRODUCT);
 const BUYER: Relation<Line, Customer, Via<(), Order, ()>> = Line::ORDER.via(Order::CUSTOMER);
 const BOSS_OF_BOSS: Relation<Employee, Option<Employee>, Via<(), Option<Employee>, ()>> =
