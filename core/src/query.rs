@@ -44,12 +44,14 @@ mod part;
 mod raw;
 mod recursion;
 mod relation;
+mod route;
 mod run;
 mod selection;
 mod step;
 mod subquery;
 mod table_sql;
 mod text;
+mod through;
 mod upsert;
 mod window;
 
@@ -82,10 +84,11 @@ pub use self::{
     part::{Computed, Expr, Part, value},
     raw::{FromRow, RawQuery, raw},
     recursion::ToItself,
-    relation::{Narrowed, Reached, Related, Relation, Through},
+    relation::{Narrowed, Reached, Related, Relation},
     selection::{Make, Projection, Selection, Whole, With, made, projected},
     subquery::exists,
     text::Text,
+    through::{Through, Via},
     upsert::{Many, One, Upsert, Upserted, upsert, upsert_all},
     window::{Bound, Over, cume_dist, dense_rank, ntile, percent_rank, rank, row_number},
 };

@@ -6,6 +6,7 @@ mod places;
 mod asked;
 mod attacked;
 mod broken;
+mod chains;
 mod collations;
 mod columns;
 mod filters;

@@ -5,7 +5,7 @@ use crate::{
     engine::{Session, Transaction},
     entity::Entity,
     error::{Error, ErrorKind, Result},
-    query::{Fetch, Joined, Page, Paged, Query, Related, Relation, Selection, Whole},
+    query::{Fetch, Joined, Page, Paged, Query, Related, Relation, Selection, Through, Via, Whole},
     sql::NewKey,
     tracker::Tracked,
     value::PrimaryKey,
@@ -341,26 +341,50 @@ impl<E: Entity> Tracking<E> for Whole {
     }
 }
 
-impl<E: Entity, R: Related, N: Tracking<R::Entity>> Tracking<E> for Fetch<E, R, (), N> {
-    type Read = Fetch<E, R, (), N::Read>;
-    type Handles = R::Wrapped<N::Handles>;
+/// Of what stands between nothing is tracked.
+macro_rules! ends {
+    ($through:ty $(, $between:ident: $bound:ident)*) => {
+        impl<E: Entity, R: Related, N: Tracking<R::Entity>, $($between: $bound),*> Tracking<E> for Fetch<E, R, $through, N> {
+            type Read = Fetch<E, R, $through, N::Read>;
+            type Handles = R::Wrapped<N::Handles>;
 
-    fn read(self) -> Result<Self::Read> {
-        self.try_map(Tracking::read)
-    }
+            fn read(self) -> Result<Self::Read> {
+                self.try_map(Tracking::read)
+            }
 
-    fn track(
-        ctx: &mut Context<'_>,
-        read: <Self::Read as Selection<E>>::Output,
-    ) -> Option<Self::Handles> {
-        let read = R::unwrapped(read);
-        R::wrapped(
-            read.into_iter()
-                .filter_map(|read| N::track(ctx, read))
-                .collect(),
-        )
-    }
+            fn track(
+                ctx: &mut Context<'_>,
+                read: <Self::Read as Selection<E>>::Output,
+            ) -> Option<Self::Handles> {
+                let read = R::unwrapped(read);
+                R::wrapped(
+                    read.into_iter()
+                        .filter_map(|read| N::track(ctx, read))
+                        .collect(),
+                )
+            }
+        }
+
+        impl<E: Entity, R: Related, $($between: $bound),*> Tracking<E> for Relation<E, R, $through> {
+            type Read = Fetch<E, R, $through>;
+            type Handles = R::Wrapped<Tracked<R::Entity>>;
+
+            fn read(self) -> Result<Self::Read> {
+                Ok(self.fetch())
+            }
+
+            fn track(
+                ctx: &mut Context<'_>,
+                read: <Self::Read as Selection<E>>::Output,
+            ) -> Option<Self::Handles> {
+                <Fetch<E, R, $through> as Tracking<E>>::track(ctx, read)
+            }
+        }
+    };
 }
+
+ends!(());
+ends!(Via<A, M, B>, A: Through, M: Related, B: Through);
 
 impl<E: Entity, T: Entity, J: Entity, N: Tracking<T>> Tracking<E> for Fetch<E, Vec<T>, J, N> {
     type Read = Joined<E, T, J, N::Read>;
@@ -379,22 +403,6 @@ impl<E: Entity, T: Entity, J: Entity, N: Tracking<T>> Tracking<E> for Fetch<E, V
             N::track(ctx, read)
         });
         Some(tracked.collect())
-    }
-}
-
-impl<E: Entity, R: Related> Tracking<E> for Relation<E, R> {
-    type Read = Fetch<E, R>;
-    type Handles = R::Wrapped<Tracked<R::Entity>>;
-
-    fn read(self) -> Result<Self::Read> {
-        Ok(self.fetch())
-    }
-
-    fn track(
-        ctx: &mut Context<'_>,
-        read: <Self::Read as Selection<E>>::Output,
-    ) -> Option<Self::Handles> {
-        <Fetch<E, R> as Tracking<E>>::track(ctx, read)
     }
 }
 

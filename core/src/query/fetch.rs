@@ -4,7 +4,7 @@
 mod asked;
 mod of_each;
 
-use std::{collections::HashMap, fmt, mem};
+use std::{collections::HashMap, fmt};
 
 use crate::{
     entity::{Entity, Identities, TableDef},
@@ -15,10 +15,10 @@ use crate::{
         condition::{Invalid, Shape},
         filters::Lifted,
         outer,
-        relation::Ends,
+        route::Ends,
         step::Step,
     },
-    sql::{Hop, OrderTerm, Predicate, Reads, Select, Term},
+    sql::{OrderTerm, Predicate, Reads, Select, Term},
     value::{Row, Value, ValueRef},
 };
 
@@ -83,10 +83,10 @@ pub struct Fetch<E, R, J = (), N = Whole> {
     limit: Option<u64>,
     offset: u64,
     lifted: Lifted,
+    /// The steps, once the filters of the entities between are in their place.
+    steps: Option<Vec<Step>>,
     /// The deferred columns that the whole of a row is read with.
     pub(in crate::query) included: Included,
-    /// What join entities must fulfil, beside their filters.
-    between: Vec<Predicate>,
 }
 
 /// What one row of a query has to begin with.
@@ -118,8 +118,8 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: None,
             offset: 0,
             lifted: Lifted::None,
+            steps: None,
             included: Included::NONE,
-            between: Vec::new(),
         }
     }
 }
@@ -178,13 +178,13 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         self
     }
 
-    /// Reads also those that the filter of this name leaves out: one of the other entity, or of the join entity.
+    /// Reads also those that the filter of this name leaves out: one of the other entity, or of an entity between.
     pub fn without_filter(mut self, name: &'static str) -> Self {
         self.lifted.add(name);
         self
     }
 
-    /// Reads also those that any filter leaves out: of the other entity, and of the join entity.
+    /// Reads also those that any filter leaves out: of the other entity, and of those between.
     pub fn without_filters(mut self) -> Self {
         self.lifted = Lifted::All;
         self
@@ -217,6 +217,14 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
         Ok(rest.put_selection(make(selection)?))
     }
 
+    /// The steps, with the filters of the entities between.
+    fn steps(&self) -> Result<Vec<Step>, Invalid> {
+        match &self.steps {
+            Some(steps) => Ok(steps.clone()),
+            None => self.relation.steps_without(&self.lifted),
+        }
+    }
+
     fn take_selection(self) -> (N, Fetch<E, R, J>) {
         let Self {
             relation,
@@ -227,8 +235,8 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            steps,
             included,
-            between,
         } = self;
         let rest = Fetch {
             relation,
@@ -239,8 +247,8 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
             limit,
             offset,
             lifted,
+            steps,
             included,
-            between,
         };
         (selection, rest)
     }
@@ -257,8 +265,8 @@ impl<E, R, J> Fetch<E, R, J> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted,
+            steps: self.steps,
             included: self.included,
-            between: self.between,
         }
     }
 }
@@ -266,20 +274,17 @@ impl<E, R, J> Fetch<E, R, J> {
 impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
     /// The same by way of the join entities, which are read too.
     pub(crate) fn by_join(self) -> Result<Joined<E, T, J, N>, Invalid> {
-        let Ends::Through { by, to } = self.relation.ends else {
+        let steps = self.steps()?;
+        let (Ends::Through { by, to }, [first, second]) = (self.relation.route.first(), &steps[..])
+        else {
             return Err(Invalid::Refused("a relation goes through nothing"));
         };
-        let step = Step::to_parent(J::TABLE, to, T::TABLE)?;
-        let mut conditions = J::conditions::<T>(&self.lifted)?;
-        conditions.extend(self.between.iter().cloned());
-        conditions.extend(beyond(&step, self.all_conditions()?));
-        let order = self.order.into_iter().map(|order| OrderTerm {
-            term: Term::At {
-                hops: vec![step.hop()],
-                term: Box::new(order.term),
-            },
-            direction: order.direction,
-        });
+        let seen = Select {
+            order: self.order.clone(),
+            ..Select::of(T::TABLE.name, Term::Several(Vec::new()))
+        };
+        let mut conditions = beyond(second, self.all_conditions(&steps)?);
+        conditions.extend(first.conditions.iter().cloned());
         let mut others = Fetch::new(Relation::<J, T>::belongs_to(to)).put_selection(self.selection);
         others.shape = self.shape.around();
         others.included = self.included;
@@ -288,13 +293,13 @@ impl<E: Entity, T: Entity, J: Entity, N: Clone> Fetch<E, Vec<T>, J, N> {
             selection: (Whole, others),
             conditions: Ok(conditions),
             shape: self.shape,
-            order: order.collect(),
+            order: seen.beginning_at(J::TABLE.name, &[second.hop()]).order,
             limit: self.limit,
             offset: self.offset,
             // Those that apply are among the conditions.
             lifted: Lifted::All,
+            steps: None,
             included: Included::NONE,
-            between: Vec::new(),
         })
     }
 }
@@ -307,6 +312,20 @@ impl<E: Entity, T: Entity, J: Entity> Relation<E, Vec<T>, J> {
             .without_filters()
             .fulfilling(joined.conditions?)
             .select(joined.selection))
+    }
+}
+
+/// What is read of entities and asked of them, in a statement that begins with the join entities; whether there is such an
+/// entity comes first.
+fn of_joined(select: Select, step: &Step) -> Select {
+    let hops = vec![step.hop()];
+    let conditions = beyond(step, select.conditions.clone());
+    let is_there = Term::Test(Box::new(Predicate::is_there(hops.clone())));
+    let seen = select.beginning_at(step.from.name, &hops);
+    Select {
+        columns: Term::Several(vec![is_there, seen.columns]),
+        conditions,
+        ..seen
     }
 }
 
@@ -323,7 +342,7 @@ fn beyond(step: &Step, conditions: Vec<Predicate>) -> Vec<Predicate> {
         .collect();
     if !conditions.is_empty() {
         let hops = vec![step.hop()];
-        let missing = is_there(hops.clone()).complement();
+        let missing = Predicate::is_there(hops.clone()).complement();
         let fulfils = Predicate::At {
             hops,
             predicate: Box::new(Predicate::All(conditions)),
@@ -331,13 +350,6 @@ fn beyond(step: &Step, conditions: Vec<Predicate>) -> Vec<Predicate> {
         all.push(Predicate::Any(vec![fulfils, missing]));
     }
     all
-}
-
-fn is_there(hops: Vec<Hop>) -> Predicate {
-    Predicate::At {
-        hops,
-        predicate: Box::new(Predicate::All(Vec::new())),
-    }
 }
 
 /// Join entities, each with the entity that it leads to.
@@ -359,58 +371,38 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
     /// Its tree, and the columns by which it is known whose a row is.
     fn tree_for(&self, keys: &[&[Value]]) -> Result<(Select, Vec<Term>), Invalid> {
         self.shape.check()?;
-        let steps = self.relation.steps()?;
+        let steps = self.steps()?;
         let [first, further @ ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
-        let links = owners(first);
         let mut terms = Vec::new();
         self.selection.terms(&mut terms)?;
         self.included.apply::<R::Entity>(&mut terms);
-        let mut conditions = self.all_conditions()?;
-        let mut order = self.order.clone();
-        if let [second] = further {
-            let at = |term| Term::At {
-                hops: vec![second.hop()],
-                term: Box::new(term),
-            };
-            let is_there = Term::Test(Box::new(is_there(vec![second.hop()])));
-            terms = vec![is_there, at(Term::Several(terms))];
-            for term in &mut order {
-                let there = mem::replace(&mut term.term, Term::Value(Value::Null));
-                term.term = at(there);
-            }
-            conditions = beyond(second, conditions);
-            conditions.extend(self.between.iter().cloned());
-            conditions.extend(J::conditions::<R::Entity>(&self.lifted)?);
-        }
-        let mut table = first.to.name;
-        if first.to_columns.is_empty() {
-            // The rows that it starts from take part, joined to all others; the conditions are what connects them.
-            let at = |term| Term::At {
-                hops: vec![first.hop()],
-                term: Box::new(term),
-            };
-            table = first.from.name;
-            terms = vec![at(Term::Several(terms))];
-            for term in &mut order {
-                let there = mem::replace(&mut term.term, Term::Value(Value::Null));
-                term.term = at(there);
-            }
-            conditions = vec![Predicate::At {
-                hops: vec![first.hop()],
-                predicate: Box::new(Predicate::All(conditions)),
-            }];
-        }
-        conditions.insert(0, Predicate::among(&links, keys));
-        let columns = links.iter().cloned().chain(terms).collect();
-        let select = Select {
-            conditions,
-            order,
-            limit: self.limit,
-            offset: self.offset,
-            ..Select::of(table, Term::Several(columns))
+        let mut select = Select {
+            conditions: self.all_conditions(&steps)?,
+            order: self.order.clone(),
+            ..Select::of(R::Entity::TABLE.name, Term::Several(terms))
         };
+        let mut links = owners(first);
+        let starts = vec![Predicate::among(&links, keys)];
+        if J::IS_CHAIN && Step::may_meet(&steps) {
+            links = select.read_from_ends(&steps, starts, links);
+        } else {
+            if first.to_columns.is_empty() {
+                // The rows that it starts from take part, joined to all others; the conditions are what connects them.
+                select = select.beginning_at(first.from.name, &[first.hop()]);
+            } else if let ([second], Some(_)) = (further, J::JOIN) {
+                select = of_joined(select, second);
+            } else if !further.is_empty() {
+                let hops: Vec<_> = further.iter().map(Step::hop).collect();
+                select = select.beginning_at(first.to.name, &hops);
+            }
+            select.conditions.splice(0..0, starts);
+            select.conditions.extend(first.conditions.iter().cloned());
+        }
+        select.columns = Term::Several(links.iter().cloned().chain([select.columns]).collect());
+        select.limit = self.limit;
+        select.offset = self.offset;
         outer::check(select.around())?;
         Ok((select, links))
     }
@@ -421,7 +413,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         keys: &[Vec<Value>],
         reads: &mut dyn Reads,
     ) -> Result<Vec<Vec<N::Output>>> {
-        let steps = self.relation.steps()?;
+        let steps = self.steps()?;
         let [first, ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere").into());
         };
@@ -532,9 +524,9 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     /// With the filters in their place: they may look at the task, which the others are not read on.
     fn prepare(mut self) -> Result<Self::Prepared, Invalid> {
-        self.between
-            .extend(J::conditions::<R::Entity>(&self.lifted)?);
-        self.conditions = Ok(self.all_conditions()?);
+        let steps = self.steps()?;
+        self.conditions = Ok(self.all_conditions(&steps)?);
+        self.steps = Some(steps);
         self.lifted = Lifted::All;
         let (selection, rest) = self.take_selection();
         Ok(rest.put_selection(selection.prepare()?))
@@ -542,7 +534,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     fn width() -> usize {
         if R::MANY {
-            E::TABLE.key.len()
+            J::width::<E, R>()
         } else {
             1 + N::width()
         }
@@ -550,7 +542,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     fn terms(&self, terms: &mut Vec<Term>) -> Result<(), Invalid> {
         self.shape.check()?;
-        let steps = self.relation.steps()?;
+        let steps = self.steps()?;
         if R::MANY {
             // What is wrong with it is told before anything is read.
             self.tree_for(&[])?;
@@ -559,12 +551,12 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
                 columns => columns,
             };
             terms.extend((links.iter()).map(|column| Term::Column(E::TABLE.columns[*column].name)));
-            // As many values as a key has: of the relation's columns the type knows nothing.
-            terms.extend((links.len()..E::TABLE.key.len()).map(|_| Term::Number(0)));
+            // As many values as there may be: of the relation's columns the type knows nothing.
+            terms.extend((links.len()..Self::width()).map(|_| Term::Number(0)));
             return Ok(());
         }
         let hops: Vec<_> = steps.iter().map(Step::hop).collect();
-        let mut conditions = self.all_conditions()?;
+        let mut conditions = self.all_conditions(&steps)?;
         if self.limit == Some(0) || self.offset > 0 {
             conditions.push(Predicate::Constant(false));
         }
@@ -584,15 +576,10 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Selection<E>
 
     fn decode(row: &dyn Row, at: usize) -> Result<Self::Partial> {
         if R::MANY {
-            let mut key = Vec::with_capacity(E::TABLE.key.len());
-            for (position, column) in E::TABLE.key_columns().enumerate() {
-                let value = row.value(at + position).to_value().map_err(|error| {
-                    Error::new(ErrorKind::Decode, error.to_string())
-                        .with_table(E::TABLE.name)
-                        .with_column(column.name)
-                })?;
-                key.push(value);
-            }
+            let values = (at..at + Self::width()).map(|at| row.value(at).to_value());
+            let key = values.collect::<Result<_, _>>().map_err(|error| {
+                Error::new(ErrorKind::Decode, error.to_string()).with_table(E::TABLE.name)
+            })?;
             return Ok(Begun::Many(key));
         }
         let is_there = row.value(at) == ValueRef::Integer(1);
@@ -694,8 +681,8 @@ impl<E, R, J, N: Clone> Clone for Fetch<E, R, J, N> {
             limit: self.limit,
             offset: self.offset,
             lifted: self.lifted.clone(),
+            steps: self.steps.clone(),
             included: self.included,
-            between: self.between.clone(),
         }
     }
 }

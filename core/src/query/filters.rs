@@ -35,13 +35,8 @@ impl Lifted {
     }
 }
 
-/// What the entity's filters ask for, but for those that are lifted; a name that is lifted may be one of the other
-/// table's instead.
-pub(in crate::query) fn of<E: Entity>(
-    lifted: &Lifted,
-    other: Option<&'static TableDef>,
-) -> Result<Vec<Predicate>, Invalid> {
-    check(lifted, [Some(E::TABLE), other])?;
+/// What the entity's filters ask for, but for those that are lifted.
+pub(in crate::query) fn of<E: Entity>(lifted: &Lifted) -> Result<Vec<Predicate>, Invalid> {
     let declared = E::TABLE.filters.iter();
     let applied = declared.filter(|filter| !lifted.lifts(filter.name));
     let predicates = applied.map(|filter| {
@@ -60,21 +55,21 @@ pub(in crate::query) fn of<E: Entity>(
     predicates.collect()
 }
 
-/// Whether each name that is lifted is that of a filter of these tables.
+/// Whether each name that is lifted is that of a filter of one of these tables, of which the first is meant most likely.
 pub(in crate::query) fn check(
     lifted: &Lifted,
-    tables: [Option<&'static TableDef>; 2],
+    tables: &[&'static TableDef],
 ) -> Result<(), Invalid> {
     let Lifted::Named(names) = lifted else {
         return Ok(());
     };
     let known = |name: &str| {
-        let mut filters = tables.iter().flatten().flat_map(|table| table.filters);
+        let mut filters = tables.iter().flat_map(|table| table.filters);
         filters.any(|filter| filter.name == name)
     };
     let unknown = names.iter().find(|name| !known(name));
     match (unknown, tables) {
-        (Some(unknown), [Some(table), _]) => Err(Invalid::Model {
+        (Some(unknown), [table, ..]) => Err(Invalid::Model {
             table: table.name,
             message: format!("{} has no filter `{unknown}`", table.entity),
         }),

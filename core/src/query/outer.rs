@@ -2,7 +2,7 @@
 
 use crate::{
     entity::{Column, Entity},
-    query::{Condition, Expr, Fetch, Part, Relation, condition::Invalid, relation::Ends},
+    query::{Condition, Expr, Fetch, Part, Relation, condition::Invalid, route::Ends},
     sql::Term,
 };
 

@@ -3,14 +3,16 @@
 use std::{fmt, marker::PhantomData};
 
 use crate::{
-    entity::{Column, Entity, TableDef},
+    entity::{Column, Entity},
     query::{
-        Condition, Expr, Fetch, Nullable, Orders, Part, Projection, Query, Selection, Whole,
+        Condition, Expr, Fetch, Nullable, Orders, Part, Projection, Query, Selection, Through, Via,
+        Whole,
         condition::Invalid,
-        filters::{self, Lifted},
+        filters::Lifted,
+        route::{Ends, Route, Way},
         step::Step,
     },
-    sql::{Comparison, Predicate, Term},
+    sql::{Comparison, Piece, Predicate, Term},
     value::Value,
 };
 
@@ -82,43 +84,12 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct Relation<E, R, J = ()> {
-    pub(in crate::query) ends: Ends,
+    pub(in crate::query) route: Route,
     of: PhantomData<Between<E, R, J>>,
 }
 
 /// Whom a relation is of; it has none of them.
 type Between<E, R, J> = fn() -> (E, R, J);
-
-/// Which columns refer to which key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ends {
-    /// The entity's own columns, to the other's key.
-    BelongsTo {
-        /// The position of one of them.
-        by: usize,
-    },
-    /// The other's columns, to the entity's key.
-    Has {
-        /// The position of one of them, in the other's table.
-        by: usize,
-    },
-    /// The two are equal in one column each, neither of which need refer to the other.
-    On {
-        /// The position of the entity's.
-        from: usize,
-        /// The position of the other's.
-        to: usize,
-    },
-    /// Whatever a condition says.
-    When,
-    /// Columns of a third entity, to the keys of both.
-    Through {
-        /// The position of one that refers to the entity.
-        by: usize,
-        /// The position of one that refers to the other.
-        to: usize,
-    },
-}
 
 /// What a relation leads to: an entity, an `Option` of one, or a `Vec` of them.
 ///
@@ -157,6 +128,13 @@ pub trait Related: 'static {
     /// Whether there always is one.
     const REQUIRED: bool = false;
 
+    /// What is related to that which is related.
+    #[doc(hidden)]
+    type Beyond<R: Related>: Related<Entity = R::Entity>;
+    /// The same where there may be none.
+    #[doc(hidden)]
+    type Optional: Related<Entity = Self::Entity>;
+
     /// Those that a context tracks: an `Option` of one, or a `Vec`.
     type Tracked<O: Send + 'static>: Send + 'static;
 
@@ -179,6 +157,8 @@ impl<T: Entity> Related for T {
     const MANY: bool = false;
     const REQUIRED: bool = true;
 
+    type Beyond<R: Related> = R;
+    type Optional = Option<T>;
     type Tracked<O: Send + 'static> = Option<O>;
 
     fn tracked<O: Send + 'static>(found: Vec<O>) -> Option<O> {
@@ -199,6 +179,8 @@ impl<T: Entity> Related for Option<T> {
     type Wrapped<O: Send + 'static> = Option<O>;
     const MANY: bool = false;
 
+    type Beyond<R: Related> = R::Optional;
+    type Optional = Self;
     type Tracked<O: Send + 'static> = Option<O>;
 
     fn tracked<O: Send + 'static>(found: Vec<O>) -> Option<O> {
@@ -219,6 +201,8 @@ impl<T: Entity> Related for Vec<T> {
     type Wrapped<O: Send + 'static> = Vec<O>;
     const MANY: bool = true;
 
+    type Beyond<R: Related> = Vec<R::Entity>;
+    type Optional = Self;
     type Tracked<O: Send + 'static> = Vec<O>;
 
     fn tracked<O: Send + 'static>(found: Vec<O>) -> Vec<O> {
@@ -271,62 +255,6 @@ pub trait Narrowed: Related {}
 impl<T: Entity> Narrowed for Option<T> {}
 
 impl<T: Entity> Narrowed for Vec<T> {}
-
-/// What a relation goes through: nothing, or a join entity.
-///
-/// ```
-/// # use anabranch::prelude::*;
-/// use anabranch::query::{Related, Through};
-///
-/// # #[derive(Debug, Entity)]
-/// # #[entity(has_many(orders: Order))]
-/// # struct Customer { #[entity(id)] id: i64, name: String }
-/// # #[derive(Debug, Entity)]
-/// # #[entity(table = "orders", has_many(lines: Line))]
-/// # struct Order { #[entity(id)] id: i64, #[entity(references = Customer, index)] customer_id: i64 }
-/// # #[derive(Debug, Entity)]
-/// # #[entity(filter(live = Line::live))]
-/// # struct Line {
-/// #     #[entity(id)] id: i64,
-/// #     #[entity(references = Order, index)] order_id: i64,
-/// #     item: String,
-/// #     price: i64,
-/// #     deleted: bool,
-/// # }
-/// # impl Line { fn live() -> Condition<Self> { Self::DELETED.eq(false) } }
-/// fn linked<E: Entity, R: Related, J: Through>(relation: Relation<E, R, J>) -> Condition<E> {
-///     relation.exists()
-/// }
-/// let query = Order::query().filter(linked(Order::LINES));
-/// ```
-pub trait Through: 'static {
-    /// The join entity's table.
-    #[doc(hidden)]
-    const JOIN: Option<&'static TableDef>;
-
-    /// What the join entity's filters ask for on the way to `T`.
-    #[doc(hidden)]
-    #[allow(private_interfaces, reason = "so that nobody else implements it")]
-    fn conditions<T: Entity>(lifted: &Lifted) -> Result<Vec<Predicate>, Invalid>;
-}
-
-#[allow(private_interfaces, reason = "as in the trait")]
-impl Through for () {
-    const JOIN: Option<&'static TableDef> = None;
-
-    fn conditions<T: Entity>(_lifted: &Lifted) -> Result<Vec<Predicate>, Invalid> {
-        Ok(Vec::new())
-    }
-}
-
-#[allow(private_interfaces, reason = "as in the trait")]
-impl<J: Entity> Through for J {
-    const JOIN: Option<&'static TableDef> = Some(J::TABLE);
-
-    fn conditions<T: Entity>(lifted: &Lifted) -> Result<Vec<Predicate>, Invalid> {
-        filters::of::<J>(lifted, Some(T::TABLE))
-    }
-}
 
 /// What one row is read through a relation as: the value, or an `Option` of it if there may be no row.
 ///
@@ -469,7 +397,7 @@ impl<E, R, J> Relation<E, R, J> {
 
     pub(in crate::query) const fn new(ends: Ends) -> Self {
         Self {
-            ends,
+            route: Route::of(ends),
             of: PhantomData,
         }
     }
@@ -485,11 +413,11 @@ impl<E, R, J> Copy for Relation<E, R, J> {}
 
 impl<E: Entity, R: Related, J: Through> fmt::Debug for Relation<E, R, J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (from, to) = (E::TABLE.entity, R::Entity::TABLE.entity);
-        match J::JOIN {
-            None => write!(f, "Relation({from} to {to})"),
-            Some(join) => write!(f, "Relation({from} to {to} through {})", join.entity),
+        write!(f, "Relation({}", E::TABLE.entity)?;
+        for step in self.steps().iter().flatten() {
+            write!(f, " to {}", step.to.entity)?;
         }
+        f.write_str(")")
     }
 }
 
@@ -501,7 +429,7 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         let [step] = &steps[..] else {
             return Err(Invalid::Refused("a relation goes through another entity"));
         };
-        let (by, table, columns) = match self.ends {
+        let (by, table, columns) = match self.route.first() {
             Ends::BelongsTo { by } => (by, step.from, &step.from_columns),
             Ends::Has { by } | Ends::Through { by, .. } => (by, step.to, &step.to_columns),
             Ends::On { .. } | Ends::When => {
@@ -515,60 +443,75 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         Ok(*nullable.unwrap_or(&by))
     }
 
-    /// The steps: one, or two through a join entity.
+    /// The steps: one, two through a join entity, or those of all relations that this one is made of.
     pub(crate) fn steps(self) -> Result<Vec<Step>, Invalid> {
-        let (here, there) = (E::TABLE, R::Entity::TABLE);
-        match (self.ends, J::JOIN) {
-            (Ends::BelongsTo { by }, _) => Ok(vec![Step::to_parent(here, by, there)?]),
-            (Ends::When, _) => Ok(vec![Step {
-                from: here,
-                from_columns: Vec::new(),
-                to: there,
-                to_columns: Vec::new(),
-                from_key: false,
-            }]),
-            (ends @ (Ends::Has { .. } | Ends::On { .. }), _) => {
-                let step = match ends {
-                    Ends::On { from, to } => Step {
-                        from: here,
-                        from_columns: vec![from],
-                        to: there,
-                        to_columns: vec![to],
-                        from_key: false,
-                    },
-                    Ends::Has { by } | Ends::BelongsTo { by } | Ends::Through { by, .. } => {
-                        Step::to_children(here, there, by)?
-                    }
-                    Ends::When => return Err(Invalid::Refused("a relation leads nowhere")),
-                };
-                // Joined, two of them would make two rows of one.
-                let is_unique = there
-                    .unique_keys()
-                    .any(|key| key.iter().all(|column| step.to_columns.contains(column)));
-                if R::MANY || (is_unique && !R::REQUIRED) {
-                    return Ok(vec![step]);
-                }
-                Err(Invalid::Model {
-                    table: there.name,
-                    message: format!(
-                        "there may be several for one {}: write `unique` at the field `{}`, or take a relation to many",
-                        here.entity, there.columns[step.to_columns[0]].field
-                    ),
-                })
-            }
-            (Ends::Through { by, to }, Some(join)) => Ok(vec![
-                Step::to_children(here, join, by)?,
-                Step::to_parent(join, to, there)?,
-            ]),
-            (Ends::Through { .. }, None) => {
-                Err(Invalid::Refused("a relation goes through nothing"))
-            }
-        }
+        self.steps_without(&Lifted::All)
+    }
+
+    /// The steps, with the filters of the entities between but for those that are lifted.
+    pub(in crate::query) fn steps_without(self, lifted: &Lifted) -> Result<Vec<Step>, Invalid> {
+        let mut way = Way::along(&self.route, lifted)?;
+        J::steps::<E, R>(&mut way)?;
+        Ok(way.into_steps())
     }
 
     /// All that it leads to, to be narrowed.
     pub(crate) const fn fetch(self) -> Fetch<E, R, J> {
         Fetch::new(self)
+    }
+
+    /// What another relation leads to from there: a relation of several steps, which does all that one of a single step
+    /// does. Each entity at its end is there once, however many ways lead to it; one between that its filters leave out
+    /// leads nowhere, as does what refers to nothing.
+    ///
+    /// It leads to one entity if both always do, to an `Option` if either may lead to none, and to a `Vec` if either leads
+    /// to many. It may be a constant, or the beginning of a longer one; eight relations may follow one another.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::query::Via;
+    ///
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(has_many(posts: Post))]
+    /// # struct Author { #[entity(id)] id: i64, name: String }
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(has_many(tags: Tag, through = PostTag))]
+    /// # struct Post { #[entity(id)] id: i64, #[entity(references = Author, index)] author_id: i64 }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Tag { #[entity(id)] id: i64, name: String }
+    /// # #[derive(Debug, Entity)]
+    /// # struct PostTag { #[entity(id, references = Post)] post: i64, #[entity(id, references = Tag, index)] tag: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Author, Post, Tag, PostTag)>().await?;
+    /// # let mut ctx = db.context();
+    /// # let ada = ctx.add(Author { id: 0, name: "Ada".into() });
+    /// # let tag = ctx.add(Tag { id: 0, name: "sqlite".into() });
+    /// # for _ in 0..2 {
+    /// #     let post = ctx.add(Post { id: 0, author_id: ctx[ada].id });
+    /// #     ctx.add(PostTag { post: ctx[post].id, tag: ctx[tag].id });
+    /// # }
+    /// # ctx.save_changes().await?;
+    /// impl Author {
+    ///     const TAGS: Relation<Self, Vec<Tag>, Via<(), Vec<Post>, PostTag>> = Self::POSTS.via(Post::TAGS);
+    /// }
+    /// // Two posts have the same tag.
+    /// let authors = Author::query().with(Author::TAGS).all(&db).await?;
+    /// assert_eq!(authors[0].1.len(), 1);
+    /// let asked = Author::TAGS.any(Tag::NAME.eq("sqlite")).and(Author::TAGS.count().eq(1));
+    /// assert_eq!(Author::query().filter(asked).count(&db).await?, 1);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn via<S: Related, K: Through>(
+        self,
+        next: Relation<R::Entity, S, K>,
+    ) -> Relation<E, R::Beyond<S>, Via<J, R, K>> {
+        Relation {
+            route: self.route.and(next.route),
+            of: PhantomData,
+        }
     }
 
     /// A query for those that this entity leads to, by its fields as they are.
@@ -598,9 +541,8 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
     }
 
     fn leads_from(self, entity: &E) -> Result<Predicate, Invalid> {
-        let steps = self.steps()?;
-        let mut steps = steps.iter();
-        let Some(first) = steps.next() else {
+        let steps = self.steps_without(&Lifted::None)?;
+        let [first, further @ ..] = &steps[..] else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };
         let values = first.starts_at(entity)?;
@@ -613,17 +555,19 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
             comparison: Comparison::Equal,
             with: Term::Value(value),
         });
-        let mut equal: Vec<_> = equal.collect();
-        Ok(match steps.next() {
-            None => Predicate::All(equal),
-            // Seen from the other end the join entity comes first.
-            Some(second) => {
-                equal.extend(J::conditions::<R::Entity>(&Lifted::None)?);
-                Predicate::Related {
-                    hops: vec![second.reversed().hop()],
-                    conditions: equal,
-                }
-            }
+        let equal = equal.collect();
+        if further.is_empty() {
+            return Ok(Predicate::All(equal));
+        }
+        let key = Term::Several(
+            R::Entity::TABLE
+                .key_columns()
+                .map(|it| Term::Column(it.name))
+                .collect(),
+        );
+        Ok(Predicate::InSelect {
+            term: Term::Fragment(vec![Piece::Term(key)]),
+            select: Box::new(Step::ends(&steps, equal, Vec::new())),
         })
     }
 
@@ -659,12 +603,12 @@ impl<E: Entity, R: Related, J: Through> Relation<E, R, J> {
         self.fetch().offset(rows)
     }
 
-    /// Reads also those that the filter of this name leaves out: one of the other entity, or of the join entity.
+    /// Reads also those that the filter of this name leaves out: one of the other entity, or of an entity between.
     pub fn without_filter(self, name: &'static str) -> Fetch<E, R, J> {
         self.fetch().without_filter(name)
     }
 
-    /// Reads also those that any filter leaves out: of the other entity, and of the join entity.
+    /// Reads also those that any filter leaves out: of the other entity, and of those between.
     pub fn without_filters(self) -> Fetch<E, R, J> {
         self.fetch().without_filters()
     }

@@ -448,7 +448,8 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         };
         let mut conditions = self.conditions?;
         if !E::TABLE.filters.is_empty() || self.lifted != Lifted::None {
-            conditions.extend(filters::of::<E>(&self.lifted, None)?);
+            filters::check(&self.lifted, &[E::TABLE])?;
+            conditions.extend(filters::of::<E>(&self.lifted)?);
         }
         let select = Select {
             columns,

@@ -1,9 +1,11 @@
 //! The steps of relations: which columns of two tables are equal, and how they are compared.
 
+use std::mem;
+
 use crate::{
     entity::{ColumnDef, Entity, TableDef},
     query::condition::Invalid,
-    sql::{Hop, Identifier, On, Piece, Term},
+    sql::{Hop, Identifier, On, Piece, Predicate, Select, Source, Term},
     value::Value,
 };
 
@@ -20,6 +22,8 @@ pub(crate) struct Step {
     pub to_columns: Vec<usize>,
     /// Whether it starts from what is referred to.
     pub from_key: bool,
+    /// What the row that it leads to must fulfil, if others follow: the filters of the entity there.
+    pub conditions: Vec<Predicate>,
 }
 
 impl Step {
@@ -30,7 +34,27 @@ impl Step {
             to: self.from,
             to_columns: self.from_columns.clone(),
             from_key: !self.from_key,
+            conditions: Vec::new(),
         }
+    }
+
+    /// Whether no two rows that it could lead to are equal in the columns.
+    pub(in crate::query) fn is_to_unique(&self) -> bool {
+        let mut keys = self.to.unique_keys();
+        keys.any(|key| key.iter().all(|column| self.to_columns.contains(column)))
+    }
+
+    /// Whether there is no more than one row that it leads to.
+    fn leads_to_one(&self) -> bool {
+        // By another collating sequence there may be several that are equal.
+        self.is_to_unique() && self.hop().on.iter().all(|on| on.collate.is_none())
+    }
+
+    /// Whether more than one way may lead to a row at the end of these: they part, and come together again.
+    pub(in crate::query) fn may_meet(steps: &[Self]) -> bool {
+        let mut steps = steps.iter();
+        let parts = steps.any(|step| !step.leads_to_one());
+        parts && steps.any(|step| !step.reversed().leads_to_one())
     }
 
     /// The columns as which both are compared: a reference as the key that it refers to, as foreign keys do.
@@ -92,6 +116,66 @@ impl Step {
                 .zip(&self.to_columns)
                 .map(on)
                 .collect(),
+            conditions: self.conditions.clone(),
+        }
+    }
+
+    /// What selects the keys of the rows at the end of these steps, after other columns of the row to which the first of
+    /// them leads and of which these conditions are true.
+    pub(in crate::query) fn ends(
+        steps: &[Self],
+        mut starts: Vec<Predicate>,
+        mut columns: Vec<Term>,
+    ) -> Select {
+        let hops: Vec<_> = steps.iter().skip(1).map(Self::hop).collect();
+        if let (Some(first), Some(last)) = (steps.first(), steps.last()) {
+            let key = last
+                .to
+                .key_columns()
+                .map(|column| Term::Column(column.name));
+            columns.push(Term::At {
+                hops: hops.clone(),
+                term: Box::new(Term::Several(key.collect())),
+            });
+            starts.extend(first.conditions.iter().cloned());
+        }
+        starts.push(Predicate::is_there(hops));
+        Select {
+            conditions: starts,
+            ..Select::of(
+                steps.first().map_or("", |first| first.to.name),
+                Term::Several(columns),
+            )
+        }
+    }
+
+    /// Where two columns are equal.
+    pub(in crate::query) fn between_columns(
+        from: (&'static TableDef, usize),
+        to: (&'static TableDef, usize),
+    ) -> Self {
+        Self {
+            from: from.0,
+            from_columns: vec![from.1],
+            to: to.0,
+            to_columns: vec![to.1],
+            from_key: false,
+            conditions: Vec::new(),
+        }
+    }
+
+    /// From each row to all: a condition says which.
+    pub(in crate::query) const fn between_any(
+        from: &'static TableDef,
+        to: &'static TableDef,
+    ) -> Self {
+        Self {
+            from,
+            from_columns: Vec::new(),
+            to,
+            to_columns: Vec::new(),
+            from_key: false,
+            conditions: Vec::new(),
         }
     }
 
@@ -106,6 +190,7 @@ impl Step {
             to: parent,
             to_columns: parent.key.to_vec(),
             from_key: false,
+            conditions: Vec::new(),
         })
     }
 
@@ -120,8 +205,72 @@ impl Step {
             to: child,
             to_columns: reference(child, by, parent)?,
             from_key: true,
+            conditions: Vec::new(),
         })
     }
+}
+
+impl Select {
+    /// The same of rows to which these hops lead, in a statement that begins with rows of another table.
+    pub(in crate::query) fn beginning_at(mut self, table: &'static str, hops: &[Hop]) -> Self {
+        let at = |term| Term::At {
+            hops: hops.to_vec(),
+            term: Box::new(term),
+        };
+        self.table = table;
+        self.columns = at(self.columns);
+        for order in &mut self.order {
+            order.term = at(mem::replace(&mut order.term, Term::Number(0)));
+        }
+        self.conditions = vec![Predicate::At {
+            hops: hops.to_vec(),
+            predicate: Box::new(Predicate::All(self.conditions)),
+        }];
+        self
+    }
+
+    /// Reads the rows at the end of these steps, once for each start however many ways lead there; `links` are the
+    /// columns that tell the start. Gives what they are in this statement.
+    pub(in crate::query) fn read_from_ends(
+        &mut self,
+        steps: &[Step],
+        starts: Vec<Predicate>,
+        links: Vec<Term>,
+    ) -> Vec<Term> {
+        let names =
+            |of: &'static str, count| (0..count).map(move |at| format!("anabranch_{of}_{at}"));
+        let here: Vec<_> = names("start", links.len()).collect();
+        let (mut columns, mut equal) = (here.clone(), Vec::new());
+        let key = steps
+            .last()
+            .into_iter()
+            .flat_map(|last| last.to.key_columns());
+        for (column, name) in key.zip(names("end", usize::MAX)) {
+            let (table, key) = (Identifier(self.table), Identifier(column.name));
+            equal.push(format!("{table}.{key} = {name}"));
+            columns.push(name);
+        }
+        let ways = Self {
+            distinct: true,
+            ..Step::ends(steps, starts, links)
+        };
+        self.source = Some(Source::Sql(vec![
+            sql(&format!("WITH anabranch_ways ({}) AS ", columns.join(", "))),
+            Piece::Term(Term::Select(Box::new(ways))),
+            sql(&format!(
+                " SELECT * FROM anabranch_ways JOIN {} ON {}",
+                Identifier(self.table),
+                equal.join(" AND ")
+            )),
+        ]));
+        here.iter()
+            .map(|name| Term::Fragment(vec![sql(name)]))
+            .collect()
+    }
+}
+
+fn sql(text: &str) -> Piece {
+    Piece::Sql(text.into())
 }
 
 fn collation(column: &ColumnDef) -> String {

@@ -1,6 +1,6 @@
 //! What a subquery names of the rows around it, found as the rendering finds it.
 
-use crate::sql::{Compound, Piece, Predicate, Recursion, Select, Source, Term, Window};
+use crate::sql::{Compound, Hop, Piece, Predicate, Recursion, Select, Source, Term, Window};
 
 /// What is told of each expression over a row around: the row's table, and the expression.
 type Found<'f> = &'f mut dyn FnMut(&'static str, &Term);
@@ -79,6 +79,14 @@ impl<'f> Walk<'f> {
         self.rows.truncate(depth);
     }
 
+    /// The row to which hops lead; what each must fulfil is asked of it alone.
+    fn beyond(&mut self, hops: &[Hop], walk: impl FnOnce(&mut Self)) {
+        for hop in hops {
+            self.within(Some(hop.table), |this| this.predicates(&hop.conditions));
+        }
+        self.within(hops.last().map(|hop| hop.table), walk);
+    }
+
     /// What does not see the present row.
     fn outside(&mut self, walk: impl FnOnce(&mut Self)) {
         let here = self.rows.pop();
@@ -115,8 +123,9 @@ impl<'f> Walk<'f> {
         self.outside(|this| {
             this.select(&recursion.start);
             this.within(Some(recursion.start.table), |this| {
-                let there = recursion.hops.last().map(|hop| hop.table);
-                this.within(there, |this| this.predicates(&recursion.conditions));
+                this.beyond(&recursion.hops, |this| {
+                    this.predicates(&recursion.conditions)
+                });
             });
         });
     }
@@ -190,12 +199,13 @@ impl<'f> Walk<'f> {
                 hops,
                 term,
                 conditions,
-            } => self.within(hops.last().map(|hop| hop.table), |this| {
+                once_by: _,
+            } => self.beyond(hops, |this| {
                 this.term(term);
                 this.predicates(conditions);
             }),
             Term::At { hops, term } => {
-                self.within(hops.last().map(|hop| hop.table), |this| this.term(term));
+                self.beyond(hops, |this| this.term(term));
             }
             Term::Fragment(pieces) => self.pieces(pieces),
             Term::Column(_)
@@ -223,12 +233,12 @@ impl<'f> Walk<'f> {
             Predicate::Exists(select) => self.select(select),
             Predicate::Reached(recursion) => self.recursion(recursion),
             Predicate::Related { hops, conditions } => {
-                self.within(hops.last().map(|hop| hop.table), |this| {
+                self.beyond(hops, |this| {
                     this.predicates(conditions);
                 });
             }
             Predicate::At { hops, predicate } => {
-                self.within(hops.last().map(|hop| hop.table), |this| {
+                self.beyond(hops, |this| {
                     this.predicate(predicate);
                 });
             }

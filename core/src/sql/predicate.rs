@@ -205,6 +205,15 @@ impl Predicate {
         Self::Any(keys.iter().map(equal).collect())
     }
 
+    /// Whether there is a row to which a relation leads, one at most.
+    #[must_use]
+    pub(crate) fn is_there(hops: Vec<Hop>) -> Self {
+        Self::At {
+            hops,
+            predicate: Box::new(Self::All(Vec::new())),
+        }
+    }
+
     /// Both.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {

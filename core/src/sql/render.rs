@@ -365,8 +365,20 @@ impl Renderer {
             });
             self.push(if is_any { "" } else { " ON " });
             self.link(from, alias, &hop.on);
+            let row = Row {
+                table: hop.table,
+                alias: Some(alias),
+            };
+            self.fulfilled(row, hop.conditions);
         }
         self.push(&rest);
+    }
+
+    /// What a row has to fulfil for a hop to lead to it, where no more rows can be joined.
+    fn fulfilled(&mut self, row: Row, conditions: Vec<Predicate>) {
+        let joins = self.joins.take();
+        self.within(row, |this| this.clause(" AND ", conditions));
+        self.joins = joins;
     }
 
     fn link(&mut self, from: usize, to: usize, on: &[On]) {
@@ -381,7 +393,12 @@ impl Renderer {
     }
 
     /// A SELECT of the rows to which hops lead from the present one.
-    fn related(&mut self, what: impl FnOnce(&mut Self), hops: &[Hop], conditions: Vec<Predicate>) {
+    fn related(
+        &mut self,
+        what: impl FnOnce(&mut Self),
+        hops: Vec<Hop>,
+        conditions: Vec<Predicate>,
+    ) {
         let outer = (self.row, self.joins.replace(Vec::new()));
         self.around.push(self.row);
         let from = self.row.alias.unwrap_or_default();
@@ -392,10 +409,11 @@ impl Renderer {
         });
         let rows: Vec<_> = rows.collect();
         self.row = rows.last().copied().unwrap_or(self.row);
+        let mut hops: Vec<_> = rows.into_iter().zip(hops).collect();
         self.push("(SELECT ");
         what(self);
         self.push(" FROM ");
-        for (index, (row, hop)) in rows.iter().zip(hops).enumerate() {
+        for (index, (row, hop)) in hops.iter_mut().enumerate() {
             if index > 0 {
                 self.push(" JOIN ");
             }
@@ -403,17 +421,50 @@ impl Renderer {
             if index > 0 {
                 self.push(" ON ");
                 self.link(aliases[index - 1], aliases[index], &hop.on);
+                self.fulfilled(*row, mem::take(&mut hop.conditions));
             }
         }
         let joins_at = self.text.len();
-        match (aliases.first(), hops.first()) {
-            (Some(first), Some(hop)) if !hop.on.is_empty() => {
+        match hops.into_iter().next() {
+            Some((row, hop)) if !hop.on.is_empty() => {
                 self.push(" WHERE ");
-                self.link(from, *first, &hop.on);
+                self.link(from, aliases[0], &hop.on);
+                self.fulfilled(row, hop.conditions);
                 self.clause(" AND ", conditions);
             }
             _ => self.clause(" WHERE ", conditions),
         }
+        self.put_joins(joins_at);
+        self.push(")");
+        self.around.pop();
+        (self.row, self.joins) = outer;
+    }
+
+    /// The same of rows to which more than one way may lead: those whose keys are among the keys at its end.
+    fn related_once(
+        &mut self,
+        what: impl FnOnce(&mut Self),
+        hops: Vec<Hop>,
+        conditions: Vec<Predicate>,
+        key: &[&str],
+    ) {
+        let outer = (self.row, self.joins.replace(Vec::new()));
+        self.around.push(self.row);
+        self.row = Row {
+            table: hops.last().map_or("", |hop| hop.table),
+            alias: Some(self.next_alias()),
+        };
+        let columns = |this: &mut Self| this.separated(key, |this, name| this.column(name));
+        self.push("(SELECT ");
+        what(self);
+        self.push(" FROM ");
+        self.table(self.row);
+        let joins_at = self.text.len();
+        self.push(" WHERE (");
+        columns(self);
+        self.push(") IN ");
+        self.within(outer.0, |this| this.related(columns, hops, Vec::new()));
+        self.clause(" AND ", conditions);
         self.put_joins(joins_at);
         self.push(")");
         self.around.pop();

@@ -79,6 +79,8 @@ pub(crate) enum Term {
         term: Box<Self>,
         /// Which of them.
         conditions: Vec<Predicate>,
+        /// The key by which each is taken once, where more than one way may lead to it; else nothing.
+        once_by: Vec<&'static str>,
     },
     /// Of the one row to which a relation leads from this one; NULL if there is none.
     At {
@@ -147,12 +149,14 @@ pub(crate) struct Frame {
 }
 
 /// A step along a relation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Hop {
     /// The table that it leads to.
     pub table: &'static str,
     /// The columns that are equal.
     pub on: Vec<On>,
+    /// What the row that it leads to must fulfil; it leads to no other.
+    pub conditions: Vec<Predicate>,
 }
 
 /// Two columns that are equal on a [`Hop`].

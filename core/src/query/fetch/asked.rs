@@ -14,35 +14,23 @@ use crate::{
     value::Value,
 };
 
-/// What is asked about related rows.
-struct Asked {
-    /// The way, to the join entity where that has conditions of its own.
-    hops: Vec<Hop>,
-    conditions: Vec<Predicate>,
-    /// The rest of the way then.
-    beyond: Vec<Hop>,
-}
-
 /// # Asking about them
 impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     /// There is one that fulfils the condition.
     pub fn any(self, condition: Condition<R::Entity>) -> Condition<E> {
         let (predicate, shape) = condition.into_parts();
         let shape = shape.and(self.shape).around();
-        let asked = predicate.and_then(|predicate| self.asked(Some(predicate)));
-        let asked = asked.map(
-            |Asked {
-                 hops, conditions, ..
-             }| {
-                if R::MANY {
-                    return Predicate::Related { hops, conditions };
-                }
-                Predicate::At {
-                    hops,
-                    predicate: Box::new(Predicate::All(conditions)),
-                }
-            },
-        );
+        let asked = predicate.and_then(|predicate| {
+            let (hops, mut conditions) = self.asked(&self.steps()?)?;
+            conditions.push(predicate);
+            if R::MANY {
+                return Ok(Predicate::Related { hops, conditions });
+            }
+            Ok(Predicate::At {
+                hops,
+                predicate: Box::new(Predicate::All(conditions)),
+            })
+        });
         Condition::shaped(asked, shape)
     }
 
@@ -78,7 +66,8 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     }
 
     fn made_of<V>(self, node: Node) -> Expr<E, V> {
-        let asked = self.asked(None);
+        let steps = self.steps();
+        let asked = steps.and_then(|steps| Ok((self.asked(&steps)?, self.once_by(&steps))));
         let mut node = node;
         node.term = node.term.and_then(|term| {
             if !term.aggregates() || !grouping::is_of_all::<R::Entity>(&term) {
@@ -86,18 +75,12 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
                     "of the rows that a relation leads to one value is made by an aggregate: sum, min, max, count",
                 ));
             }
-            let asked = asked?;
-            let term = match asked.beyond {
-                hops if hops.is_empty() => term,
-                hops => Term::At {
-                    hops,
-                    term: Box::new(term),
-                },
-            };
+            let ((hops, conditions), once_by) = asked?;
             Ok(Term::Related {
-                hops: asked.hops,
+                hops,
                 term: Box::new(term),
-                conditions: asked.conditions,
+                conditions,
+                once_by,
             })
         });
         node.shape = node.shape.and(self.shape).around();
@@ -109,7 +92,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
     where
         R: Reached<V>,
     {
-        let asked = self.asked(None);
+        let asked = self.steps().and_then(|steps| self.asked(&steps));
         let mut node = expression.node();
         node.is_required = false;
         node.term = node.term.and_then(|term| {
@@ -118,9 +101,7 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
                     "an aggregate is of the rows of a query: of those that a relation leads to it is `of_all`",
                 ));
             }
-            let Asked {
-                hops, conditions, ..
-            } = asked?;
+            let (hops, conditions) = asked?;
             let at = Term::At {
                 hops: hops.clone(),
                 term: Box::new(term),
@@ -144,47 +125,52 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
 
     /// The same as a step that is taken again from there.
     pub(in crate::query) fn as_step(&self) -> (Result<Onward, Invalid>, Shape) {
-        let asked = self.asked(None).map(|asked| Onward {
-            hops: asked.hops,
-            beyond: asked.beyond,
-            conditions: asked.conditions,
+        let asked = self.steps().and_then(|steps| {
+            if J::IS_CHAIN {
+                return Err(Invalid::Refused(
+                    "a recursion goes along one relation: not along one of several steps",
+                ));
+            }
+            let (mut hops, conditions) = self.asked(&steps)?;
+            let beyond = hops.split_off(1);
+            Ok(Onward {
+                hops,
+                beyond,
+                conditions,
+            })
         });
         (asked, self.shape)
     }
 
-    /// The way, and what those at its end must fulfil, this among it.
-    fn asked(&self, also: Option<Predicate>) -> Result<Asked, Invalid> {
+    /// The way, and what those at its end must fulfil.
+    fn asked(&self, steps: &[Step]) -> Result<(Vec<Hop>, Vec<Predicate>), Invalid> {
         if self.limit.is_some() || self.offset > 0 {
             return Err(Invalid::Refused(
                 "a limit says how many are read, and cannot be asked about",
             ));
         }
-        let steps = self.relation.steps()?;
-        let mut asked = Asked {
-            hops: steps.iter().map(Step::hop).collect(),
-            conditions: self.all_conditions()?,
-            beyond: Vec::new(),
-        };
-        asked.conditions.extend(also);
-        let mut between = J::conditions::<R::Entity>(&self.lifted)?;
-        if !between.is_empty() {
-            asked.beyond = asked.hops.split_off(1);
-            between.push(Predicate::At {
-                hops: asked.beyond.clone(),
-                predicate: Box::new(Predicate::All(asked.conditions)),
-            });
-            asked.conditions = between;
+        let hops = steps.iter().map(Step::hop).collect();
+        Ok((hops, self.all_conditions(steps)?))
+    }
+
+    /// The key of those to which more than one way may lead.
+    fn once_by(&self, steps: &[Step]) -> Vec<&'static str> {
+        if !J::IS_CHAIN || !Step::may_meet(steps) {
+            return Vec::new();
         }
-        Ok(asked)
+        R::Entity::TABLE
+            .key_columns()
+            .map(|column| column.name)
+            .collect()
     }
 
     /// With those of the entity's filters; but the one row that has to be there always is.
-    pub(super) fn all_conditions(&self) -> Result<Vec<Predicate>, Invalid> {
+    pub(super) fn all_conditions(&self, steps: &[Step]) -> Result<Vec<Predicate>, Invalid> {
         let mut conditions = self.conditions.clone()?;
+        let tables: Vec<_> = steps.iter().rev().map(|step| step.to).collect();
+        filters::check(&self.lifted, &tables)?;
         if !R::REQUIRED {
-            conditions.extend(filters::of::<R::Entity>(&self.lifted, J::JOIN)?);
-        } else {
-            filters::check(&self.lifted, [Some(R::Entity::TABLE), None])?;
+            conditions.extend(filters::of::<R::Entity>(&self.lifted)?);
         }
         Ok(conditions)
     }

@@ -98,7 +98,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> Fetch<E, R, J, 
         &self,
         entities: impl IntoIterator<Item = &'e E>,
     ) -> Result<Vec<Vec<Value>>, Invalid> {
-        let steps = self.relation.steps()?;
+        let steps = self.steps()?;
         let Some(first) = steps.first() else {
             return Err(Invalid::Refused("a relation leads nowhere"));
         };

@@ -54,12 +54,19 @@ impl Renderer {
                 hops,
                 term,
                 conditions,
-            } => self.related(|this| this.term(*term), &hops, conditions),
+                once_by,
+            } if once_by.is_empty() => self.related(|this| this.term(*term), hops, conditions),
+            Term::Related {
+                hops,
+                term,
+                conditions,
+                once_by,
+            } => self.related_once(|this| this.term(*term), hops, conditions, &once_by),
             Term::At { hops, term } if self.joins.is_some() => {
                 let row = self.joined(hops);
                 self.within(row, |this| this.term(*term));
             }
-            Term::At { hops, term } => self.related(|this| this.term(*term), &hops, Vec::new()),
+            Term::At { hops, term } => self.related(|this| this.term(*term), hops, Vec::new()),
             Term::Fragment(pieces) => self.pieces(pieces),
             Term::Outer { table, term } => self.outer(table, *term),
         }
@@ -206,7 +213,7 @@ impl Renderer {
             }
             Predicate::Exists(select) => self.exists(*select),
             Predicate::Reached(recursion) => self.reached(*recursion),
-            Predicate::Related { hops, conditions } => self.leads_to_any(&hops, conditions),
+            Predicate::Related { hops, conditions } => self.leads_to_any(hops, conditions),
             Predicate::At { hops, predicate } => self.at(hops, *predicate),
             Predicate::Term(term) => self.term(term),
             Predicate::Like {
@@ -234,7 +241,7 @@ impl Renderer {
         self.term(right);
     }
 
-    fn leads_to_any(&mut self, hops: &[Hop], conditions: Vec<Predicate>) {
+    fn leads_to_any(&mut self, hops: Vec<Hop>, conditions: Vec<Predicate>) {
         self.push("EXISTS ");
         self.related(|this| this.push("1"), hops, conditions);
     }
@@ -245,7 +252,7 @@ impl Renderer {
             other => vec![other],
         };
         if self.joins.is_none() {
-            return self.leads_to_any(&hops, parts);
+            return self.leads_to_any(hops, parts);
         }
         let there = hops.last().and_then(|hop| hop.on.first()).map(|on| on.to);
         let row = self.joined(hops);
