@@ -1,5 +1,7 @@
 //! Asking about what a relation leads to, and computing with it.
 
+use std::mem;
+
 use crate::{
     entity::{Column, Entity},
     query::{
@@ -131,8 +133,18 @@ impl<E: Entity, R: Related, J: Through, N> Fetch<E, R, J, N> {
                     "a recursion goes along one relation: not along one of several steps",
                 ));
             }
-            let (mut hops, conditions) = self.asked(&steps)?;
-            let beyond = hops.split_off(1);
+            let (mut hops, mut conditions) = self.asked(&steps)?;
+            let mut beyond = Vec::new();
+            // What a join entity must fulfil is asked of it where the step is taken.
+            let mut between = mem::take(&mut hops[0].conditions);
+            if !between.is_empty() {
+                beyond = hops.split_off(1);
+                between.push(Predicate::At {
+                    hops: beyond.clone(),
+                    predicate: Box::new(Predicate::All(conditions)),
+                });
+                conditions = between;
+            }
             Ok(Onward {
                 hops,
                 beyond,
