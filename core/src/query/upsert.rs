@@ -40,6 +40,17 @@ pub struct Upsert<E, N = One> {
 pub struct One;
 
 /// An [`Upsert`] of any number of entities.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::query::{Many, Upsert, upsert_all};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String, count: i64 }
+/// fn seen(words: Vec<Word>) -> Upsert<Word, Many> {
+///     upsert_all(words).on(Word::TEXT).set(Word::COUNT, Word::COUNT + 1)
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Many;
 
