@@ -55,12 +55,10 @@ impl Entity {
     fn parse(input: DeriveInput) -> syn::Result<Self> {
         let named = named_fields(&input)?;
         let mut errors = Errors::default();
-        if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-            errors.push(
-                &input.generics,
-                "an entity is one table: write a struct without parameters for each",
-            );
-        }
+        errors.refuse_parameters(
+            &input.generics,
+            "an entity is one table: write a struct without parameters for each",
+        );
         let settings = Settings::parse(&input.attrs, Place::Struct, &mut errors);
         let case = settings.case(&mut errors);
         let mut columns = Columns::parse(named, Place::Field, case, &mut errors);

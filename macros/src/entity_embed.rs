@@ -4,34 +4,26 @@ mod variants;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DataStruct, DeriveInput, Fields};
+use syn::{Data, DeriveInput};
 
 use crate::{
-    entity::columns::Columns, entity_embed::variants::EmbeddedEnum, errors::Errors, place::Place,
-    settings::Settings,
+    entity::columns::Columns, entity_embed::variants::EmbeddedEnum, errors::Errors,
+    named_fields::named_fields, place::Place, settings::Settings,
 };
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     if let Data::Enum(variants) = &input.data {
         return EmbeddedEnum::parse(input, variants).map(|parsed| parsed.expand());
     }
-    let Data::Struct(DataStruct {
-        fields: Fields::Named(named),
-        ..
-    }) = &input.data
-    else {
-        return Err(syn::Error::new_spanned(
-            &input.ident,
-            "an embedded struct has named fields: for a type around one value derive `EntityNewtype`",
-        ));
-    };
+    let named = named_fields(
+        input,
+        "an embedded struct has named fields: for a type around one value derive `EntityNewtype`",
+    )?;
     let mut errors = Errors::default();
-    if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-        errors.push(
-            &input.generics,
-            "an embedded struct has no parameters: write one for each type",
-        );
-    }
+    errors.refuse_parameters(
+        &input.generics,
+        "an embedded struct has no parameters: write one for each type",
+    );
     let settings = Settings::parse(&input.attrs, Place::Embedded, &mut errors);
     let case = settings.case(&mut errors);
     let krate = settings.krate(&mut errors);

@@ -28,12 +28,10 @@ impl EntityEnum {
             ));
         };
         let mut errors = Errors::default();
-        if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-            errors.push(
-                &input.generics,
-                "an enum in a column has no parameters: remove them",
-            );
-        }
+        errors.refuse_parameters(
+            &input.generics,
+            "an enum in a column has no parameters: remove them",
+        );
         if variants.is_empty() {
             errors.push(
                 &input.ident,

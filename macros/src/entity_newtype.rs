@@ -14,12 +14,10 @@ use crate::{
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let inner = inner_type(input)?;
     let mut errors = Errors::default();
-    if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-        errors.push(
-            &input.generics,
-            "a newtype in a column has no parameters: write one for each type",
-        );
-    }
+    errors.refuse_parameters(
+        &input.generics,
+        "a newtype in a column has no parameters: write one for each type",
+    );
     if option_of(inner).is_some() {
         errors.push(
             inner,

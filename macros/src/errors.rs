@@ -1,6 +1,7 @@
 //! Collects mistakes, so that the compiler shows all of them at once.
 
 use quote::ToTokens;
+use syn::Generics;
 
 /// The mistakes found so far.
 #[derive(Default)]
@@ -10,6 +11,13 @@ impl Errors {
     /// Adds a mistake, shown at these tokens.
     pub(crate) fn push(&mut self, at: impl ToTokens, message: impl std::fmt::Display) {
         self.add(syn::Error::new_spanned(at, message));
+    }
+
+    /// Refuses the parameters of a type, if it has any.
+    pub(crate) fn refuse_parameters(&mut self, generics: &Generics, message: &str) {
+        if !generics.params.is_empty() || generics.where_clause.is_some() {
+            self.push(generics, message);
+        }
     }
 
     /// Unwraps a result, keeping its error.

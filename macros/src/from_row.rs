@@ -2,28 +2,23 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DataStruct, DeriveInput, Fields, Path};
+use syn::{DeriveInput, Path};
 
-use crate::{entity::columns::Columns, errors::Errors, place::Place, settings::Settings};
+use crate::{
+    entity::columns::Columns, errors::Errors, named_fields::named_fields, place::Place,
+    settings::Settings,
+};
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
-    let Data::Struct(DataStruct {
-        fields: Fields::Named(named),
-        ..
-    }) = &input.data
-    else {
-        return Err(syn::Error::new_spanned(
-            &input.ident,
-            "a row is read as a struct with named fields: by position it is read as a tuple, `raw::<(A, B)>(...)`",
-        ));
-    };
+    let named = named_fields(
+        input,
+        "a row is read as a struct with named fields: by position it is read as a tuple, `raw::<(A, B)>(...)`",
+    )?;
     let mut errors = Errors::default();
-    if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-        errors.push(
-            &input.generics,
-            "a struct of a row has no parameters: write one for each type",
-        );
-    }
+    errors.refuse_parameters(
+        &input.generics,
+        "a struct of a row has no parameters: write one for each type",
+    );
     if named.named.is_empty() {
         errors.push(
             &input.ident,

@@ -3,36 +3,29 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{
-    Attribute, Data, DataStruct, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, Meta, Path, Token,
-    ext::IdentExt, punctuated::Punctuated,
+    Attribute, DeriveInput, Expr, ExprLit, Ident, Lit, Meta, Path, Token, ext::IdentExt,
+    punctuated::Punctuated,
 };
 
 use crate::{
     entity::field::{at, option_of},
     errors::Errors,
+    named_fields::named_fields,
     names::{Case, constant_case},
     place::Place,
     settings::Settings,
 };
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
-    let Data::Struct(DataStruct {
-        fields: Fields::Named(named),
-        ..
-    }) = &input.data
-    else {
-        return Err(syn::Error::new_spanned(
-            &input.ident,
-            "fields of JSON are those of a struct with named fields: ask for others with `path`",
-        ));
-    };
+    let named = named_fields(
+        input,
+        "fields of JSON are those of a struct with named fields: ask for others with `path`",
+    )?;
     let mut errors = Errors::default();
-    if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-        errors.push(
-            &input.generics,
-            "a struct of JSON has no parameters: write one for each type",
-        );
-    }
+    errors.refuse_parameters(
+        &input.generics,
+        "a struct of JSON has no parameters: write one for each type",
+    );
     let krate = Settings::parse(&input.attrs, Place::Json, &mut errors).krate(&mut errors);
     let of_struct = Serde::parse(&input.attrs, &mut errors);
     of_struct.refuse(

@@ -2,11 +2,12 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Data, DataStruct, DeriveInput, Fields, Ident, Index, Path, Type, ext::IdentExt};
+use syn::{DeriveInput, Ident, Index, Path, Type, ext::IdentExt};
 
 use crate::{
     entity::field::{Form, Wrapper, argument_of, at, option_of},
     errors::Errors,
+    named_fields::named_fields,
     names::constant_case,
     place::Place,
     settings::Settings,
@@ -34,23 +35,15 @@ enum Source {
 }
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
-    let Data::Struct(DataStruct {
-        fields: Fields::Named(named),
-        ..
-    }) = &input.data
-    else {
-        return Err(syn::Error::new_spanned(
-            &input.ident,
-            "a projection is a struct with named fields: each is read from a column, an expression or a relation",
-        ));
-    };
+    let named = named_fields(
+        input,
+        "a projection is a struct with named fields: each is read from a column, an expression or a relation",
+    )?;
     let mut errors = Errors::default();
-    if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-        errors.push(
-            &input.generics,
-            "a projection has no parameters: write a struct for each type",
-        );
-    }
+    errors.refuse_parameters(
+        &input.generics,
+        "a projection has no parameters: write a struct for each type",
+    );
     if named.named.is_empty() {
         errors.push(
             &input.ident,

@@ -44,12 +44,10 @@ struct Kind {
 impl<'a> EmbeddedEnum<'a> {
     pub(crate) fn parse(input: &'a DeriveInput, data: &DataEnum) -> syn::Result<Self> {
         let mut errors = Errors::default();
-        if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
-            errors.push(
-                &input.generics,
-                "an embedded enum has no parameters: write one for each type",
-            );
-        }
+        errors.refuse_parameters(
+            &input.generics,
+            "an embedded enum has no parameters: write one for each type",
+        );
         if (data.variants.iter()).all(|variant| variant.fields.is_empty()) {
             errors.push(
                 &input.ident,
