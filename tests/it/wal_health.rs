@@ -211,9 +211,9 @@ async fn the_log_starts_anew_between_readers_that_overlap() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_are_held_back_at_the_limit_until_the_reader_ends() {
+async fn writers_are_held_back_up_to_the_limit_until_the_reader_ends() {
     for mode in Mode::ALL {
-        let limit = 200;
+        let limit = 2000;
         let policy = WalPolicy::new().limit(Bytes(limit * FRAME));
         let db = opened(mode, policy).await;
         save(&db).await;
@@ -229,7 +229,7 @@ async fn writers_are_held_back_at_the_limit_until_the_reader_ends() {
             });
         }
         until("writers are held back", async || {
-            db.statistics().held_back > 5
+            db.statistics().held_back > 1
         })
         .await;
         let began = Instant::now();
@@ -239,12 +239,13 @@ async fn writers_are_held_back_at_the_limit_until_the_reader_ends() {
             tokio::task::yield_now().await;
         }
         eprintln!("{mode:?}: the log had at most {most} frames, of {limit}");
-        assert!(u64::from(most) >= limit, "{most}");
-        assert!(u64::from(most) < 3 * limit, "{most}");
+        // What a group of the writers appends after the last step is not cut.
+        assert!(u64::from(most) >= limit / 2, "{most}");
+        assert!(u64::from(most) < limit + limit / 4, "{most}");
         leaked.end().await;
         let before = db.statistics().saves;
         until("they go on", async || db.statistics().saves > before + 500).await;
-        assert!(u64::from(status(&db).await.frames) < limit);
+        assert!(u64::from(status(&db).await.frames) <= limit);
         stop.store(true, Relaxed);
         writers.join_all().await;
     }
@@ -271,7 +272,7 @@ async fn a_file_is_closed_while_writers_are_held_back() {
         })
         .collect();
     until("writers are held back", async || {
-        db.statistics().held_back > 3
+        db.statistics().held_back > 0
     })
     .await;
     let closing = db.clone();

@@ -1,5 +1,4 @@
-//! The log stays within twice its limit, beyond which nothing is written, while tasks write, others read, and one leaves
-//! its snapshots open.
+//! The log stays within its limit while tasks write, others read, and one leaves its snapshots open.
 
 use std::{
     sync::{
@@ -24,7 +23,7 @@ const LIMIT: u64 = 4000 * FRAME;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::too_many_lines, reason = "one story, told once")]
-async fn readers_writers_and_the_monitor_keep_the_log_within_twice_its_limit() {
+async fn readers_writers_and_the_monitor_keep_the_log_within_its_limit() {
     let time = lasting(Duration::from_secs(3), Duration::from_secs(40));
     let policy = WalPolicy::new()
         .limit(Bytes(LIMIT))
@@ -101,7 +100,7 @@ async fn readers_writers_and_the_monitor_keep_the_log_within_twice_its_limit() {
     eprintln!("{counted:?}");
     assert_eq!(check_file(&plainly(db.path()).unwrap()).len() as u64, saved);
     db.close().await.unwrap();
-    assert!(most < 2 * LIMIT, "the log grew to {most} bytes");
+    assert!(most <= LIMIT, "the log grew to {most} bytes");
     assert!(
         readers[..3].iter().all(|(read, _)| *read > 0),
         "{readers:?}"

@@ -22,7 +22,6 @@ use crate::{
         monitor::Monitor,
         passes::Pass,
         reader_gate::ClosedReaderGate,
-        sessions::ClosedGate,
         slot::{End, Label},
         sqlite_error::from_rusqlite,
         transaction::turn,
@@ -312,22 +311,20 @@ fn pass(core: &Arc<Core>, connection: &Connection, monitor: &mut Monitor) -> Res
         _ => {}
     }
     core.counters.checkpoints_in_slot.add(1);
-    let limit = monitor.limit(core);
     let lease;
     let restarted = {
-        let _gates = (core.wal_size.frames() < limit).then(|| wait_for_readers(core));
+        let _gate = wait_for_readers(core, monitor.held_from(core));
         lease = block_on(turn(core, Label::new("a checkpoint")))?;
         core.look(connection)?;
         restart(connection)
     };
-    lease.relabel(Label::new("a log over its limit, for a reader in the way"));
+    lease.relabel(Label::new("a log near its limit, for a reader in the way"));
     let restarted = monitor.hold_back(core, connection, restarted);
     core.note_pass(restarted.as_ref().copied());
-    let frames = core.wal_size.frames();
     core.wal_size.wake_at(match &restarted {
         Ok(restarted) if restarted.is_complete() && !restarted.is_busy => threshold,
-        // A reader is in the way: not again before the log has grown by as much, or reached its limit.
-        _ => (frames + threshold).min(limit.max(frames + 1)),
+        // A reader is in the way: not again before the log has grown by as much.
+        _ => monitor.next_try(core),
     });
     drop(lease);
     match restarted {
@@ -336,26 +333,43 @@ fn pass(core: &Arc<Core>, connection: &Connection, monitor: &mut Monitor) -> Res
     }
 }
 
-/// Sessions and readers that follow one another would always leave one in the way. Those that are open may end first,
-/// while new ones wait.
-fn wait_for_readers(core: &Core) -> (ClosedGate<'_>, Option<ClosedReaderGate<'_>>) {
+/// Keeps new readers and sessions waiting: where they follow one another, one would always be in the way. Nobody is
+/// kept waiting for a reader that will not end in time.
+pub(in crate::engine) fn close_gate(
+    core: &Core,
+    patience: Duration,
+) -> Option<ClosedReaderGate<'_>> {
+    let until = Instant::now() + patience + READERS;
+    let ends_in_time = core.pool.oldest().is_none_or(|(_, since)| {
+        core.options
+            .wal_policy
+            .ends_within(since.elapsed(), patience)
+    });
+    ends_in_time.then(|| core.reader_gate.close(until))
+}
+
+/// With the gate closed, those that are open may end first, unless the log grows to this size meanwhile.
+fn wait_for_readers(core: &Core, most_frames: u32) -> Option<ClosedReaderGate<'_>> {
     let threshold = core.options.wal_autocheckpoint;
     let patience = if core.wal_size.frames() > threshold.saturating_mul(MOST_LOGS) {
         SESSIONS
     } else {
         READERS
     };
-    let now = Instant::now();
-    let sessions = core.sessions.close_gate();
-    // Whoever is open for longer than that will not end in time, and nobody need wait for it.
-    let is_hopeless = (core.pool.oldest())
-        .is_some_and(|(_, since)| now.saturating_duration_since(since) > patience);
-    let readers = (!is_hopeless).then(|| core.reader_gate.close(now + patience + READERS));
-    core.history.wait_until_idle(patience);
-    if !is_hopeless {
-        core.pool.wait_until_back(now, now + patience);
+    let began = Instant::now();
+    let gate = close_gate(core, patience);
+    let deadline = match &gate {
+        Some(_) => began + patience,
+        None => began + READERS,
+    };
+    while core.wal_size.frames() < most_frames && Instant::now() < deadline {
+        let moment = deadline.min(Instant::now() + READERS / 2);
+        if core.history.is_idle_by(moment) && core.pool.is_back_by(began, moment) {
+            break;
+        }
+        core.pool.end_old(&core.options.wal_policy, &core.counters);
     }
-    (sessions, readers)
+    gate
 }
 
 /// Moves all frames, so that the next write starts the log anew; waits a short moment for readers of the log. With the

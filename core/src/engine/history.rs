@@ -13,7 +13,7 @@ use std::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::Instant,
 };
 
 use crate::engine::access::StatementAccess;
@@ -112,12 +112,14 @@ impl History {
         }
     }
 
-    /// Waits until no session is open, for no longer than this.
-    pub(in crate::engine) fn wait_until_idle(&self, most: Duration) {
-        drop(
-            self.idle
-                .wait_timeout_while(self.lock(), most, |state| !state.begun.is_empty()),
-        );
+    /// Waits until no session is open, for no longer than until the deadline; whether that is so.
+    pub(in crate::engine) fn is_idle_by(&self, deadline: Instant) -> bool {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let (state, _) = self
+            .idle
+            .wait_timeout_while(self.lock(), rest, |state| !state.begun.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        state.begun.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

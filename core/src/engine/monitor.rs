@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::{
     engine::{
         block_on::block_on,
-        checkpoint::{Mode, READERS, restart, run, within},
+        checkpoint::{Mode, READERS, close_gate, restart, run, within},
         core::Core,
         health::{frame_size, log_bytes, look, oldest_reader},
         passes::Pass,
@@ -21,8 +21,12 @@ use crate::{
     error::{ErrorKind, Result},
 };
 
-/// How long writers are held back once the log has reached its limit; for each eighth of the limit more, twice as long.
+/// How long writers are held back once the log has reached half of its limit, and into how many steps the other half is
+/// divided: with each they are held back for twice as long.
 const PAUSE: Duration = Duration::from_millis(50);
+const STEPS: u32 = 8;
+/// For how long new readers and sessions are kept waiting meanwhile, at most.
+const GATE: Duration = Duration::from_millis(2500);
 
 /// What it remembers between two looks.
 #[derive(Debug)]
@@ -122,31 +126,53 @@ impl Monitor {
         Ok(())
     }
 
-    /// From how many frames on writers are held back.
-    pub(in crate::engine) fn limit(&self, core: &Core) -> u32 {
+    /// With how many frames nothing is written while a reader is in the way.
+    fn limit(&self, core: &Core) -> u32 {
         let frames = core.options.wal_policy.limit.0 / self.frame;
-        let least = core.options.wal_autocheckpoint.saturating_mul(2);
+        let least = core.options.wal_autocheckpoint.saturating_mul(4);
         u32::try_from(frames).unwrap_or(u32::MAX).max(least)
     }
 
-    /// Holds writers back, with the slot held, while the log is over its limit and a reader in the way: until it is
-    /// gone, or they have waited long enough for what the log has grown by. Returns what the last try to move the log
-    /// came to.
+    /// From how many frames on writers are held back.
+    pub(in crate::engine) fn held_from(&self, core: &Core) -> u32 {
+        self.limit(core) / 2
+    }
+
+    /// At how many frames the log is to be moved again after a reader was in the way.
+    pub(in crate::engine) fn next_try(&self, core: &Core) -> u32 {
+        let frames = core.wal_size.frames();
+        let held_from = self.held_from(core);
+        if frames < held_from {
+            held_from.min(frames.saturating_add(core.options.wal_autocheckpoint))
+        } else {
+            frames
+                .saturating_add(held_from / STEPS)
+                .min(self.limit(core))
+                .max(frames + 1)
+        }
+    }
+
+    /// Holds writers back, with the slot held, while the log is over half of its limit and a reader in the way: until
+    /// it is gone, or they have waited long enough for what the log has grown by. Returns what the last try to move the
+    /// log came to.
     pub(in crate::engine) fn hold_back(
         &mut self,
         core: &Arc<Core>,
         connection: &Connection,
         mut tried: Result<Pass>,
     ) -> Result<Pass> {
-        let limit = self.limit(core);
+        let held_from = self.held_from(core);
         let frames = core.wal_size.frames();
-        if frames < limit || !is_stopped(&tried) {
-            self.has_held_back &= frames >= limit;
+        if frames < held_from || !is_stopped(&tried) {
+            self.has_held_back &= frames >= held_from;
             return tried;
         }
         core.counters.held_back.add(1);
         self.tell_of_holding_back(core, frames);
-        let until = pause(frames, limit).map(|pause| Instant::now() + pause);
+        let pause = pause(frames, held_from);
+        let until = pause.map(|pause| Instant::now() + pause);
+        // Whoever came in now would have to be waited for as well.
+        let _gate = close_gate(core, pause.unwrap_or(GATE).min(GATE));
         while is_stopped(&tried)
             && until.is_none_or(|until| Instant::now() < until)
             && core.checkpointer.goes_on_for(READERS / 2)
@@ -170,7 +196,7 @@ impl Monitor {
             bytes = self.bytes(frames),
             reader,
             ?age,
-            "the log is over its limit and a reader in the way: writers are held back"
+            "the log is near its limit and a reader in the way: writers are held back"
         );
     }
 
@@ -187,11 +213,12 @@ fn is_stopped(tried: &Result<Pass>) -> bool {
     }
 }
 
-/// How long writers are held back at this size; without end at twice the limit.
-fn pause(frames: u32, limit: u32) -> Option<Duration> {
-    let eighths = u64::from(frames - limit) * 8 / u64::from(limit.max(1));
-    let eighths = u32::try_from(eighths).unwrap_or(u32::MAX);
-    (eighths < 8).then(|| PAUSE * 2_u32.pow(eighths))
+/// How long writers are held back at this size, which is the first from which they are or more; without end at twice
+/// that, the limit.
+fn pause(frames: u32, held_from: u32) -> Option<Duration> {
+    let steps = u64::from(frames - held_from) * u64::from(STEPS) / u64::from(held_from.max(1));
+    let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+    (steps < STEPS).then(|| PAUSE * 2_u32.pow(steps))
 }
 
 /// The reader in the way, as events tell it.

@@ -264,18 +264,19 @@ impl<C: Pooled> Pool<C> {
         longest.map(|loan| (loan.label, loan.since))
     }
 
-    /// Waits until all that was lent before a moment is back, for no longer than until the deadline.
-    pub(in crate::engine) fn wait_until_back(&self, before: Instant, deadline: Instant) {
+    /// Waits until all that was lent before a moment is back, for no longer than until the deadline; whether it is.
+    pub(in crate::engine) fn is_back_by(&self, before: Instant, deadline: Instant) -> bool {
         let rest = deadline.saturating_duration_since(Instant::now());
         let mut state = self.lock();
         state.is_awaited = true;
-        let (mut state, _) = self
+        let (mut state, timeout) = self
             .empty
             .wait_timeout_while(state, rest, |state| {
                 state.lent.iter().any(|loan| loan.since < before)
             })
             .unwrap_or_else(PoisonError::into_inner);
         state.is_awaited = false;
+        !timeout.timed_out()
     }
 
     /// Tells, once, of each connection that is on loan for longer than a reader may be open, and ends it if asked to.

@@ -1,4 +1,4 @@
-//! Keeps new snapshots and streams waiting for a moment, so that the log can start anew.
+//! Keeps new snapshots, streams and sessions waiting for a moment, so that the log can start anew.
 //!
 //! Where readers follow one another there is always one in the way. Those that are open may end first; whoever comes
 //! meanwhile waits, for no longer than until a moment that is told when the gate is closed: a checkpoint that has to

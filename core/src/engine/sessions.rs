@@ -2,15 +2,10 @@
 
 use std::{
     collections::HashMap,
-    pin::pin,
     sync::{Arc, OnceLock},
-    time::{Duration, Instant},
 };
 
-use futures_util::future::select;
-
 use rusqlite::Connection;
-use tokio::sync::watch;
 
 use crate::{
     engine::{
@@ -25,7 +20,6 @@ use crate::{
         options::Options,
         pool::{Lent, Pool, Pooled},
         slot::Label,
-        timer,
         transaction::turn,
     },
     error::{Error, ErrorKind, Result},
@@ -37,21 +31,6 @@ pub(in crate::engine) struct Sessions {
     pub(in crate::engine) pool: Arc<Pool<Place>>,
     /// Why there can be none, once that was found.
     unsupported: OnceLock<String>,
-    /// Whether new sessions wait, so that the log can start anew.
-    gate: watch::Sender<bool>,
-}
-
-/// How long a new session waits while the log is to start anew.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Keeps new sessions waiting until it is dropped.
-#[derive(Debug)]
-pub(in crate::engine) struct ClosedGate<'a>(&'a watch::Sender<bool>);
-
-impl Drop for ClosedGate<'_> {
-    fn drop(&mut self) {
-        self.0.send_replace(false);
-    }
 }
 
 /// A place for a session; its connection is made at the first use.
@@ -102,26 +81,7 @@ impl Sessions {
         Self {
             pool: Arc::new(Pool::new(places, options.queue_timeout)),
             unsupported: OnceLock::new(),
-            gate: watch::Sender::new(false),
         }
-    }
-
-    /// Keeps new sessions waiting. Where one follows the other without a gap, the log could never start anew.
-    pub(in crate::engine) fn close_gate(&self) -> ClosedGate<'_> {
-        self.gate.send_replace(true);
-        ClosedGate(&self.gate)
-    }
-
-    /// Waits while the gate is closed.
-    pub(in crate::engine) async fn pass_gate(&self) {
-        if !*self.gate.borrow() {
-            return;
-        }
-        let mut gate = self.gate.subscribe();
-        let opened = pin!(gate.wait_for(|closed| !closed));
-        // Not for ever: who waits may hold the writer, for which the checkpoint waits.
-        let patience = pin!(timer::sleep_until(Instant::now() + PATIENCE));
-        drop(select(opened, patience).await);
     }
 
     /// Whether it was found that there can be none.

@@ -69,9 +69,9 @@ impl WalPolicy {
         self
     }
 
-    /// From which size of the log on writers are held back while a reader keeps it from starting anew: the longer, the
-    /// larger it is. At twice this size nothing is written any more, and writes fail with `QueueTimeout` in the end.
-    /// Default: 4 GiB; at least twice `wal_autocheckpoint` pages.
+    /// The size of the log with which nothing is written while a reader keeps it from starting anew: writes wait until
+    /// it ends, and fail with `QueueTimeout` in the end. From half of this size on they are held back for moments, and
+    /// new readers with them. Default: 4 GiB; at least four times `wal_autocheckpoint` pages.
     ///
     /// What one transaction writes is not cut: the log may be larger by that.
     pub const fn limit(mut self, size: Bytes) -> Self {
@@ -97,6 +97,17 @@ impl WalPolicy {
         self.truncate_above = above;
         self.idle = idle;
         self
+    }
+
+    /// Whether a reader of this age is likely to end within this time. What has been open for longer than one is ready to
+    /// wait for will not, unless it is ended.
+    pub(in crate::engine) fn ends_within(&self, age: Duration, patience: Duration) -> bool {
+        match self.old_readers {
+            OldReaders::Warn => age <= patience,
+            OldReaders::Interrupt => {
+                age <= patience || self.reader_age.saturating_sub(age) <= patience
+            }
+        }
     }
 
     pub(in crate::engine) fn rules(&self) -> [(&'static str, bool, &'static str); 3] {

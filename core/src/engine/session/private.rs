@@ -80,7 +80,7 @@ impl Private {
         label: Label,
     ) -> Result<Option<Self>> {
         nested::refuse(Arc::as_ptr(core).addr())?;
-        core.sessions.pass_gate().await;
+        core.reader_gate.pass().await;
         let Some(lent) = core.sessions.lend(core, label).await? else {
             return Ok(None);
         };
