@@ -20,6 +20,7 @@
 
 mod access;
 mod apply;
+mod back_pressure;
 mod backup;
 mod block_on;
 mod bulk;
@@ -403,7 +404,7 @@ impl Engine {
     pub(crate) async fn close(&self) -> Result<Checkpoint> {
         let core = Arc::clone(&self.core);
         // It may hold the writer, for a reader that does not end.
-        core.checkpointer.hurry();
+        let hurry = core.checkpointer.hurry();
         let lease = match turn(&core, Label::new("close")).await {
             Ok(lease) => Some(lease),
             // The checkpointer's thread is done with it, or will be in a moment.
@@ -418,6 +419,7 @@ impl Engine {
                 return Err(error);
             }
         };
+        hurry.stays();
         core.closing.store(true, Ordering::Release);
         core.slot.end(End::Closed);
         core.checkpointer.end();
@@ -499,6 +501,7 @@ fn left_as_it_is(core: &Core) -> Checkpoint {
     Checkpoint {
         frames: core.wal_size.frames(),
         moved: 0,
+        is_held_by_reader: false,
     }
 }
 

@@ -284,6 +284,75 @@ async fn a_file_is_closed_while_writers_are_held_back() {
     closing.await.unwrap().ok();
 }
 
+/// A passive pass cannot tell it: all frames are moved while the reader still looks into the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_ended_is_in_nobodys_way_though_nobody_writes() {
+    let db = opened(Mode::Inline, WalPolicy::new()).await;
+    save(&db).await;
+    let leaked = db
+        .read(async |snapshot| {
+            Note::query().count(&mut *snapshot).await?;
+            db.checkpoint().await
+        })
+        .await
+        .unwrap();
+    assert!(leaked.is_held_by_reader && !leaked.is_complete());
+    assert_eq!(leaked.moved, leaked.frames);
+    until("it is gone", async || !status(&db).await.is_blocked()).await;
+    assert_eq!(status(&db).await.outcome, WalOutcome::Complete);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exclusive_import_is_held_back_by_a_reader_as_well() {
+    let limit = 1000;
+    let policy = WalPolicy::new().limit(Bytes(limit * FRAME));
+    let db = opened(Mode::Inline, policy).await;
+    save(&db).await;
+    let leaked = Leaked::new(&db, "report").await;
+    let importing = {
+        let db = db.clone();
+        tokio::spawn(async move {
+            let notes = (0..3_000).map(|_| note("x".repeat(4000)));
+            db.bulk_insert().exclusive().chunk_rows(50).run(notes).await
+        })
+    };
+    let mut most = 0;
+    until("it is held back", async || {
+        most = most.max(status(&db).await.frames);
+        db.statistics().held_back > 2
+    })
+    .await;
+    leaked.end().await;
+    let report = importing.await.unwrap().unwrap();
+    assert_eq!(report.written, 3_000);
+    assert!(u64::from(most) < limit + limit / 4, "{most}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_close_that_did_not_come_about_leaves_the_limit_in_force() {
+    let limit = 1000;
+    let builder = Database::builder("")
+        .wal_autocheckpoint(PAGES)
+        .queue_timeout(Duration::from_millis(500))
+        .wal_policy(WalPolicy::new().limit(Bytes(limit * FRAME)));
+    let db = builder.open_temporary().await.unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    let transaction = db.begin().await.unwrap();
+    let closed = db.close().await.unwrap_err();
+    assert_eq!(closed.kind(), ErrorKind::QueueTimeout);
+    transaction.rollback().await.unwrap();
+    let leaked = Leaked::new(&db, "report").await;
+    let mut ended = None;
+    while ended.is_none() && u64::from(status(&db).await.frames) < 2 * limit {
+        let mut ctx = db.context();
+        ctx.add(note("x".repeat(4000)));
+        ended = ctx.save_changes().await.err();
+    }
+    assert_eq!(ended.unwrap().kind(), ErrorKind::QueueTimeout);
+    leaked.end().await;
+    save(&db).await;
+}
+
 /// Asks a process of our own; its session is a reader like any other to this one.
 struct Peer(Child);
 

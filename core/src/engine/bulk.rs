@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     engine::{
+        back_pressure::BackPressure,
         block_on::block_on,
         checkpoint::restart,
         core::Core,
@@ -160,6 +161,8 @@ struct Exclusive {
     _lease: Lease<Unit, Answer>,
     /// From how many frames on the log is moved next.
     restart_at: u32,
+    /// Made when it is needed first.
+    back_pressure: Option<BackPressure>,
     /// Whether all chunks are one transaction.
     is_atomic: bool,
     /// Whether it is open.
@@ -176,6 +179,7 @@ impl Exclusive {
             core: Arc::clone(core),
             _lease: lease,
             restart_at: core.options.wal_autocheckpoint,
+            back_pressure: None,
             is_atomic,
             is_open: false,
             commit_seq: None,
@@ -219,10 +223,19 @@ impl Exclusive {
         let frames = core.wal_size.frames();
         if frames >= self.restart_at {
             core.counters.checkpoints_in_slot.add(1);
-            // A reader may be in the way: not again before the log has grown by as much.
-            let moved = restart(writer.connection()).is_ok_and(Pass::is_complete);
-            let threshold = core.options.wal_autocheckpoint;
-            self.restart_at = if moved { threshold } else { frames + threshold };
+            let connection = writer.connection();
+            let back_pressure = match &mut self.back_pressure {
+                Some(back_pressure) => back_pressure,
+                None => self.back_pressure.insert(BackPressure::new(connection)?),
+            };
+            let restarted = restart(connection);
+            let restarted = back_pressure.hold_back(&self.core, connection, restarted);
+            core.note_pass(restarted.as_ref().copied());
+            self.restart_at = if restarted.is_ok_and(Pass::is_done) {
+                core.options.wal_autocheckpoint
+            } else {
+                back_pressure.next_try(core)
+            };
         }
         Ok(())
     }

@@ -7,10 +7,13 @@
 //! readers that still look into the log, while new ones read the database file alone.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
+use futures_util::future::{Either, select};
 use rusqlite::Connection;
 
 use crate::{
@@ -22,10 +25,12 @@ use crate::{
         monitor::Monitor,
         passes::Pass,
         reader_gate::ClosedReaderGate,
-        slot::{End, Label},
+        slot::{End, Label, Lease},
         sqlite_error::from_rusqlite,
+        timer,
         transaction::turn,
         whereabouts::{LOOK_EVERY, Whereabouts},
+        writer::{Answer, Unit},
     },
     error::{Error, ErrorKind, Result},
 };
@@ -62,18 +67,31 @@ struct State {
 /// What a checkpoint did. Whether all frames were moved says more than SQLite's busy flag: a passive checkpoint
 /// that a reader stops answers "not busy".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Checkpoint {
     /// Frames in the log.
     pub frames: u32,
     /// How many of them are in the database file.
     pub moved: u32,
+    /// Whether a reader that still looks into the log kept it from being emptied.
+    pub is_held_by_reader: bool,
 }
 
 impl Checkpoint {
-    /// Whether every frame was moved.
+    /// Whether every frame was moved, and the log emptied.
     #[must_use]
     pub const fn is_complete(self) -> bool {
-        self.moved == self.frames
+        self.moved == self.frames && !self.is_held_by_reader
+    }
+}
+
+impl From<Pass> for Checkpoint {
+    fn from(pass: Pass) -> Self {
+        Self {
+            frames: pass.frames,
+            moved: pass.moved,
+            is_held_by_reader: pass.is_busy,
+        }
     }
 }
 
@@ -88,12 +106,6 @@ pub(in crate::engine) enum Mode {
 }
 
 /// Runs a checkpoint on a connection that has no transaction open. Kind `Busy` while another one is under way.
-pub(in crate::engine) fn checkpoint(connection: &Connection, mode: Mode) -> Result<Checkpoint> {
-    let Pass { frames, moved, .. } = run(connection, mode)?;
-    Ok(Checkpoint { frames, moved })
-}
-
-/// The same, and whether it waited for readers in vain.
 pub(in crate::engine) fn run(connection: &Connection, mode: Mode) -> Result<Pass> {
     let sql = match mode {
         Mode::Look => "PRAGMA wal_checkpoint(NOOP)",
@@ -148,14 +160,16 @@ impl Checkpointer {
                         drop(closes);
                         return;
                     }
-                    if let Err(error) = work(&core, &connection, &mut monitor, is_rung)
-                        && error.kind() != ErrorKind::Closed
-                    {
-                        tracing::warn!(%error, "a checkpoint failed; it is tried again as the log grows");
-                        core.passes.note(Err(&error), Instant::now());
-                        let frames = core.wal_size.frames();
-                        core.wal_size
-                            .wake_at(frames + core.options.wal_autocheckpoint);
+                    let work = AssertUnwindSafe(|| work(&core, &connection, &mut monitor, is_rung));
+                    // A subscriber of the application's runs here as well.
+                    let worked = catch_unwind(work).unwrap_or_else(|_| {
+                        Err(Error::new(
+                            ErrorKind::Application,
+                            "the checkpointer panicked, in a subscriber to its events it seems",
+                        ))
+                    });
+                    if let Err(error) = worked {
+                        failed(&core, &error);
                     }
                 }
                 drop(connection);
@@ -171,9 +185,10 @@ impl Checkpointer {
     }
 
     /// Has the thread wait for no reader any more, since the database is being closed.
-    pub(in crate::engine) fn hurry(&self) {
+    pub(in crate::engine) fn hurry(&self) -> Hurry<'_> {
         self.shared.lock().hurries = true;
         self.shared.bell.notify_all();
+        Hurry(Some(&self.shared))
     }
 
     /// Waits for a moment; whether the database is still open then. For the thread itself.
@@ -214,6 +229,25 @@ impl Checkpointer {
                 .bell
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Takes the hurry back when it is dropped: the database stays open after all.
+#[derive(Debug)]
+pub(in crate::engine) struct Hurry<'a>(Option<&'a Shared>);
+
+impl Hurry<'_> {
+    /// It is closed, and nothing is taken back.
+    pub(in crate::engine) fn stays(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Hurry<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            shared.lock().hurries = false;
         }
     }
 }
@@ -295,6 +329,41 @@ fn work(
     }
 }
 
+fn failed(core: &Core, error: &Error) {
+    let frames = core.wal_size.frames();
+    core.wal_size
+        .wake_at(frames.saturating_add(core.options.wal_autocheckpoint));
+    // The database is closed, its file gone, or an exclusive transaction has the slot for long: not the log's fault.
+    if !matches!(
+        error.kind(),
+        ErrorKind::Closed | ErrorKind::FileMoved | ErrorKind::QueueTimeout
+    ) {
+        tracing::warn!(%error, "a checkpoint failed; it is tried again as the log grows");
+        core.passes.note(Err(error), Instant::now());
+    }
+}
+
+/// Waits for the slot, and goes on ending what is too old meanwhile.
+pub(in crate::engine) fn wait_for_turn(
+    core: &Arc<Core>,
+    connection: &Connection,
+) -> Result<Lease<Unit, Answer>> {
+    let mut turn = pin!(turn(core, Label::new("a checkpoint")));
+    loop {
+        let moment = pin!(timer::sleep_until(Instant::now() + LOOK_EVERY));
+        match block_on(select(turn.as_mut(), moment)) {
+            Either::Left((lease, _)) => {
+                core.look(connection)?;
+                return lease;
+            }
+            Either::Right(_) => {
+                core.look(connection)?;
+                core.end_old();
+            }
+        }
+    }
+}
+
 fn pass(core: &Arc<Core>, connection: &Connection, monitor: &mut Monitor) -> Result<()> {
     let threshold = core.options.wal_autocheckpoint;
     let moved = run(connection, Mode::Passive);
@@ -313,18 +382,17 @@ fn pass(core: &Arc<Core>, connection: &Connection, monitor: &mut Monitor) -> Res
     core.counters.checkpoints_in_slot.add(1);
     let lease;
     let restarted = {
-        let _gate = wait_for_readers(core, monitor.held_from(core));
-        lease = block_on(turn(core, Label::new("a checkpoint")))?;
-        core.look(connection)?;
+        let _gate = wait_for_readers(core, monitor.back_pressure.held_from(core));
+        lease = wait_for_turn(core, connection)?;
         restart(connection)
     };
     lease.relabel(Label::new("a log near its limit, for a reader in the way"));
-    let restarted = monitor.hold_back(core, connection, restarted);
+    let restarted = monitor.back_pressure.hold_back(core, connection, restarted);
     core.note_pass(restarted.as_ref().copied());
     core.wal_size.wake_at(match &restarted {
-        Ok(restarted) if restarted.is_complete() && !restarted.is_busy => threshold,
+        Ok(restarted) if restarted.is_done() => threshold,
         // A reader is in the way: not again before the log has grown by as much.
-        _ => monitor.next_try(core),
+        _ => monitor.back_pressure.next_try(core),
     });
     drop(lease);
     match restarted {
@@ -362,12 +430,15 @@ fn wait_for_readers(core: &Core, most_frames: u32) -> Option<ClosedReaderGate<'_
         Some(_) => began + patience,
         None => began + READERS,
     };
-    while core.wal_size.frames() < most_frames && Instant::now() < deadline {
+    while core.wal_size.frames() < most_frames
+        && Instant::now() < deadline
+        && core.checkpointer.goes_on_for(Duration::ZERO)
+    {
         let moment = deadline.min(Instant::now() + READERS / 2);
         if core.history.is_idle_by(moment) && core.pool.is_back_by(began, moment) {
             break;
         }
-        core.pool.end_old(&core.options.wal_policy, &core.counters);
+        core.end_old();
     }
     gate
 }
@@ -395,7 +466,9 @@ pub(in crate::engine) fn within(
 /// Moves the whole log. The checkpointer's thread, or another process, may be at it: it is waited for.
 pub(in crate::engine) fn truncate_log(connection: &Connection, core: &Core) -> Result<Checkpoint> {
     core.look(connection)?;
-    busy::retrying(core.options.busy_timeout, || {
-        checkpoint(connection, Mode::Truncate)
-    })
+    let cut = busy::retrying(core.options.busy_timeout, || {
+        run(connection, Mode::Truncate)
+    })?;
+    core.note_cut(cut);
+    Ok(cut.into())
 }

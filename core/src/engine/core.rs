@@ -139,11 +139,26 @@ impl Core {
     /// A pass over the log has ended.
     pub(in crate::engine) fn note_pass(&self, pass: Result<Pass, &Error>) {
         match &pass {
-            Ok(pass) if pass.is_complete() && !pass.is_busy => self.counters.passes_complete.add(1),
+            Ok(pass) if pass.is_done() => self.counters.passes_complete.add(1),
             Ok(_) => self.counters.passes_incomplete.add(1),
             Err(_) => {}
         }
         self.passes.note(pass, Instant::now());
+    }
+
+    /// A pass that cuts the log's file has ended; with the slot held.
+    pub(in crate::engine) fn note_cut(&self, pass: Pass) {
+        self.note_pass(Ok(pass));
+        if pass.is_done() {
+            self.wal_size.committed(0);
+        }
+    }
+
+    /// Ends readers that are too old, or tells of them.
+    pub(in crate::engine) fn end_old(&self) {
+        let policy = &self.options.wal_policy;
+        self.pool.end_old(policy, &self.counters);
+        self.sessions.pool.end_old(policy, &self.counters);
     }
 
     /// Lends a read connection for longer than a query, of a file that is still where it was opened.

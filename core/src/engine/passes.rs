@@ -42,9 +42,9 @@ pub(in crate::engine) struct Pass {
 }
 
 impl Pass {
-    /// Whether every frame was moved.
-    pub(in crate::engine) const fn is_complete(self) -> bool {
-        self.moved == self.frames
+    /// Whether every frame was moved, and no reader keeps the log from starting anew.
+    pub(in crate::engine) const fn is_done(self) -> bool {
+        self.moved == self.frames && !self.is_busy
     }
 }
 
@@ -85,7 +85,7 @@ impl Passes {
 impl Passed {
     fn note(&mut self, pass: Pass, now: Instant) {
         self.error = None;
-        if pass.moved == pass.frames && !pass.is_busy {
+        if pass.is_done() {
             self.outcome = WalOutcome::Complete;
             self.incomplete = 0;
             self.complete_at = now;
