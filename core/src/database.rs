@@ -2,6 +2,7 @@
 
 mod backup;
 mod builder;
+mod feeds;
 mod health;
 
 pub use self::{backup::Backup, builder::DatabaseBuilder};
@@ -23,7 +24,7 @@ use crate::{
     error::Result,
     observe::{Holder, Statistics},
     query::{Many, Upsert, upsert_all},
-    schema,
+    schema::{self, TOMBSTONE_SEQ, tombstones_of},
     sql::{Executor, Read, ReadTogether, Rows, Write, WriteExecutor, Written},
 };
 
@@ -668,15 +669,15 @@ fn expected(tables: &[&'static TableDef]) -> Vec<ExpectedColumn> {
     tables.iter().flat_map(|table| columns(table)).collect()
 }
 
-/// The stamped tables among these, and their columns.
-fn stamped(tables: &[&'static TableDef]) -> Vec<(&'static str, &'static str)> {
-    tables
-        .iter()
-        .filter_map(|table| {
-            let column = table.commit_seq?;
-            Some((table.name, table.columns[column].name))
-        })
-        .collect()
+/// The stamped tables among these, with those of their tombstones, and their columns.
+fn stamped(tables: &[&'static TableDef]) -> Vec<(String, &'static str)> {
+    let columns = |table: &&'static TableDef| {
+        let column = table.commit_seq?;
+        let rows = (table.name.to_owned(), table.columns[column].name);
+        let deleted = (table.tombstones).then(|| (tombstones_of(table.name), TOMBSTONE_SEQ));
+        Some(std::iter::once(rows).chain(deleted))
+    };
+    tables.iter().filter_map(columns).flatten().collect()
 }
 
 impl<'c> Executor<'c> for &'c Database {

@@ -27,6 +27,7 @@ mod bulk;
 mod busy;
 mod checkpoint;
 mod chunk;
+mod commits;
 mod connection;
 mod core;
 mod dual;
@@ -85,6 +86,7 @@ mod writer;
 pub(crate) use self::{
     backup::{BackupOptions, OnProgress},
     bulk::{BulkWriter, Hold},
+    commits::{Commits, commit_or, pause},
     expected::ExpectedColumn,
     fate::{Fate, Witness},
     options::Options,
@@ -242,9 +244,17 @@ impl Engine {
         at: &'static Location<'static>,
         body: impl AsyncFnOnce(&mut ReadSnapshot) -> Result<T>,
     ) -> Result<T> {
-        let label = Label::at(what, at);
-        let mut snapshot = ReadSnapshot::begin(Arc::clone(&self.core), label).await?;
+        let mut snapshot = self.snapshot(what, at).await?;
         body(&mut snapshot).await
+    }
+
+    /// Begins a snapshot, which ends when it is dropped.
+    pub(crate) async fn snapshot(
+        &self,
+        what: &'static str,
+        at: &'static Location<'static>,
+    ) -> Result<ReadSnapshot> {
+        ReadSnapshot::begin(Arc::clone(&self.core), Label::at(what, at)).await
     }
 
     /// Begins a session.
@@ -273,7 +283,7 @@ impl Engine {
         &self,
         statements: Vec<String>,
         expected: Vec<ExpectedColumn>,
-        stamped: Vec<(&'static str, &'static str)>,
+        stamped: Vec<(String, &'static str)>,
     ) -> Result<()> {
         self.maintain("a change of tables", move |writer, core| {
             begin(writer, core)?;
@@ -309,13 +319,18 @@ impl Engine {
     /// Makes triggers that stamp the rows of these tables when other programs write them.
     pub(crate) async fn stamp_foreign_writes(
         &self,
-        stamped: Vec<(&'static str, &'static str)>,
+        stamped: Vec<(String, &'static str)>,
     ) -> Result<()> {
         let triggers = stamped
             .iter()
             .flat_map(|(table, column)| stamp::triggers(table, column))
             .collect();
         self.define(triggers, Vec::new(), stamped).await
+    }
+
+    /// Hears of commits from now on.
+    pub(crate) fn commits(&self) -> Commits {
+        Commits::of(&self.core)
     }
 
     /// What is recorded of a token, once all that is queued before this call is decided.

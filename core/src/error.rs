@@ -42,6 +42,13 @@ pub enum ErrorKind {
     BusySnapshot,
     /// A shared cache is in use, or a statement of the same connection is in the way; waiting does not help.
     Locked,
+    /// The cursor of a feed does not stand where the batch begins: another consumer of the same name was faster, or it was
+    /// rewound. Take the next batch.
+    CursorMoved,
+    /// The cursor of a feed is further behind than deletions are kept. Begin with all rows again: `feed.rewind(Start::Snapshot)`.
+    CursorExpired,
+    /// The file is not the one that the cursor of a feed was in: a backup was restored. Say with `feed.rewind` where to go on.
+    EpochChanged,
     /// The wait for the writer outlasted `queue_timeout`; the message names the holder and its age.
     QueueTimeout,
     /// A read connection, or a place for a session, did not become free within `queue_timeout`; the message tells the
@@ -138,6 +145,9 @@ impl ErrorKind {
         Self::Busy,
         Self::BusySnapshot,
         Self::Locked,
+        Self::CursorMoved,
+        Self::CursorExpired,
+        Self::EpochChanged,
         Self::QueueTimeout,
         Self::PoolTimeout,
         Self::ReaderTooOld,

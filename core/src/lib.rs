@@ -75,6 +75,7 @@ pub mod database;
 pub mod engine;
 pub mod entity;
 pub mod error;
+pub mod feed;
 mod flush;
 pub mod observe;
 pub mod prelude;

@@ -2,15 +2,22 @@
 
 mod rank;
 mod statement;
+mod tombstones;
 
-pub(crate) use self::rank::{Rank, Ranks};
+pub(crate) use self::{
+    rank::{Rank, Ranks},
+    tombstones::{TOMBSTONE_SEQ, tombstones_of},
+};
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{
     entity::TableDef,
     error::{Error, ErrorKind, Result},
-    schema::statement::{create_table, indexes},
+    schema::{
+        statement::{create_table, indexes},
+        tombstones::create_tombstones,
+    },
 };
 
 /// Beginnings of names that are not the application's: SQLite's own tables, and this library's.
@@ -34,6 +41,9 @@ pub fn create_tables(tables: &[&'static TableDef]) -> Result<Vec<String>> {
     for table in ordered {
         statements.push(create_table(table)?);
         statements.extend(indexes(table).map(|index| index.sql));
+        if table.tombstones {
+            statements.extend(create_tombstones(table));
+        }
     }
     Ok(statements)
 }

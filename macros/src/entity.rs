@@ -39,6 +39,7 @@ struct Entity {
     table: String,
     strict: bool,
     without_rowid: bool,
+    tombstones: bool,
     checks: Vec<LitStr>,
     indexes: Vec<Index>,
     foreign_keys: Vec<ForeignKey>,
@@ -81,6 +82,7 @@ impl Entity {
             table: table_name(&input.ident, &settings, &mut errors),
             strict: settings.boolean("strict", &mut errors).unwrap_or(true),
             without_rowid: settings.flag("without_rowid", &mut errors),
+            tombstones: settings.flag("tombstones", &mut errors),
             checks: settings.strings("check", &mut errors),
             indexes: Index::parse_all(&settings, &mut errors),
             relations: Relation::parse_all(&settings, &columns, &foreign_keys, &krate, &mut errors),
@@ -171,6 +173,12 @@ impl Entity {
                     "AUTOINCREMENT is of a rowid: remove `without_rowid` or `autoincrement`",
                 );
             }
+        }
+        if self.tombstones && self.position(Role::CommitSeq).is_none() {
+            errors.push(
+                settings.name("tombstones"),
+                "a deletion is kept with the number of its commit: add a field `#[entity(commit_seq, index)] seq: CommitSeq`",
+            );
         }
         if let Some(field) = autoincrement
             && (field.role != Some(Role::Id) || self.key().count() > 1)

@@ -107,6 +107,7 @@ impl Place {
                 "table",
                 "strict",
                 "without_rowid",
+                "tombstones",
                 "rename_all",
                 "check",
                 "index",

@@ -3,6 +3,7 @@
 
 mod authorizer;
 mod clock;
+mod commit_bell;
 mod draws;
 mod ear;
 mod head;
@@ -14,6 +15,7 @@ mod watch;
 pub(in crate::engine) use self::{
     authorizer::{Access, Action, Authorizer},
     clock::Clock,
+    commit_bell::CommitBell,
     draws::{Draw, Draws},
     ear::Ear,
     head::{Head, Header},

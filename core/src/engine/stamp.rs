@@ -26,7 +26,12 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS anabranch_stamped (
         table_name TEXT PRIMARY KEY NOT NULL,
         column_name TEXT NOT NULL
-    ) STRICT;";
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS anabranch_epoch (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        epoch BLOB NOT NULL
+    ) STRICT;
+    INSERT INTO anabranch_epoch (id, epoch) VALUES (1, randomblob(16)) ON CONFLICT DO NOTHING;";
 
 /// How often triggers on stamped rows may write further ones.
 const MOST_ROUNDS: usize = 8;
@@ -58,6 +63,19 @@ pub(in crate::engine) fn register(
             (table, column),
         )
         .map_err(from_rusqlite)?;
+    Ok(())
+}
+
+/// Gives a copy of the file an epoch of its own: where it is restored, its numbers come again for other commits.
+pub(in crate::engine) fn renew_epoch(connection: &Connection) -> rusqlite::Result<()> {
+    let has_epoch: bool = connection.query_row(
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_epoch'",
+        [],
+        |row| row.get(0),
+    )?;
+    if has_epoch {
+        connection.execute("UPDATE anabranch_epoch SET epoch = randomblob(16)", [])?;
+    }
     Ok(())
 }
 

@@ -31,6 +31,8 @@ pub struct TableDef {
     pub version: Option<usize>,
     /// The index of the `commit_seq` column.
     pub commit_seq: Option<usize>,
+    /// Whether the keys of deleted rows are kept, with the number of the commit that deleted them.
+    pub tombstones: bool,
     /// The index of the `created_at` column.
     pub created_at: Option<usize>,
     /// The index of the `updated_at` column.
@@ -225,6 +227,7 @@ impl TableDef {
             key_origin,
             version: None,
             commit_seq: None,
+            tombstones: false,
             created_at: None,
             updated_at: None,
             foreign_keys: &[],

@@ -484,6 +484,20 @@ impl FromStr for Cursor {
 }
 
 impl Cursor {
+    /// A place by the key alone.
+    pub(crate) const fn of_key(values: Vec<Value>) -> Self {
+        Self {
+            backwards: false,
+            fingerprint: 0,
+            values,
+        }
+    }
+
+    /// What it is sorted by there.
+    pub(crate) fn into_values(self) -> Vec<Value> {
+        self.values
+    }
+
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (&[version, backwards], rest) = bytes.split_first_chunk::<2>()?;
         let (fingerprint, mut rest) = rest.split_first_chunk::<8>()?;

@@ -128,7 +128,7 @@ impl Entity {
             .next()
             .map_or_else(Span::call_site, |(_, field)| at(&field.ty));
         let origin = quote_spanned!(span=> <#key_type as #krate::value::PrimaryKey>::ORIGIN);
-        let without_rowid = self.without_rowid;
+        let (without_rowid, tombstones) = (self.without_rowid, self.tombstones);
         let autoincrement = fields.iter().any(|field| field.autoincrement);
         let role = |role| {
             option(
@@ -161,6 +161,7 @@ impl Entity {
                     key_origin: #origin,
                     version: #version,
                     commit_seq: #commit_seq,
+                    tombstones: #tombstones,
                     created_at: #created_at,
                     updated_at: #updated_at,
                     foreign_keys: &[#(#foreign_keys),*],

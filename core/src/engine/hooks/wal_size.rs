@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+use crate::engine::hooks::CommitBell;
+
 /// Commits are not held up for longer than this many times, however far they outran a checkpoint.
 const MOST_TIMES: u32 = 8;
 
@@ -14,6 +16,7 @@ pub(in crate::engine) struct WalSize {
     threshold: u32,
     wake_at: AtomicU32,
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    pub(in crate::engine) bell: CommitBell,
 }
 
 impl std::fmt::Debug for WalSize {
@@ -33,6 +36,7 @@ impl WalSize {
             threshold,
             wake_at: AtomicU32::new(threshold),
             wake: OnceLock::new(),
+            bell: CommitBell::default(),
         }
     }
 
@@ -44,6 +48,7 @@ impl WalSize {
 
     /// A commit left the log at this many frames.
     pub(in crate::engine) fn committed(&self, frames: u32) {
+        self.bell.ring();
         let before = self.frames.swap(frames, Ordering::Relaxed);
         if frames < before && self.wake_at.load(Ordering::Relaxed) != u32::MAX {
             // The log began anew. A mark that was set for the old one would let this one grow past it, and each

@@ -1,0 +1,93 @@
+//! What was committed, told to consumers.
+
+use std::panic::Location;
+
+use crate::{
+    database::Database,
+    entity::Entity,
+    error::Result,
+    feed::{self, CursorState, Feed, Retention},
+};
+
+/// # Feeds
+impl Database {
+    /// What was committed to a table, in the order of the commits, to the consumer of this name: see [the module](crate::feed).
+    /// Nothing is read or written before a batch is asked for.
+    #[track_caller]
+    pub fn feed<E: Entity>(&self, name: impl Into<String>) -> Feed<E> {
+        Feed::new(self.engine.clone(), name.into(), Location::caller())
+    }
+
+    /// The places of all consumers, by their names: which are behind, and which nobody uses any more.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// assert!(feed.try_next_batch().await?.is_none());
+    /// let cursors = db.cursors().await?;
+    /// assert_eq!((&*cursors[0].name, cursors[0].behind), ("mailer", 0));
+    /// assert!(db.remove_cursor("mailer").await?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What reads can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn cursors(&self) -> Result<Vec<CursorState>> {
+        feed::cursors(&self.engine).await
+    }
+
+    /// Removes the place of a consumer, and what it had put aside; whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it is removed or not.
+    pub async fn remove_cursor(&self, name: &str) -> Result<bool> {
+        feed::remove(&self.engine, name).await
+    }
+
+    /// Forgets old deletions of an entity with `tombstones`; how many. Call it now and then.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// use anabranch::feed::Retention;
+    /// use std::time::Duration;
+    ///
+    /// let day = Duration::from_secs(24 * 60 * 60);
+    /// let forgotten = db.prune_tombstones::<Order>(Retention::new(day).at_most(30 * day)).await?;
+    /// assert_eq!(forgotten, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind `Model` if the entity keeps none; what a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, all are forgotten or none.
+    pub async fn prune_tombstones<E: Entity>(&self, retention: Retention) -> Result<u64> {
+        feed::prune::<E>(&self.engine, retention).await
+    }
+}

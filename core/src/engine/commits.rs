@@ -1,0 +1,47 @@
+//! Waiting for commits.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::{BoxFuture, select};
+use tokio::sync::futures::OwnedNotified;
+
+use crate::engine::{core::Core, timer};
+
+/// Hears of the commits of this process, as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Commits(Arc<Core>);
+
+impl Commits {
+    pub(in crate::engine) fn of(core: &Arc<Core>) -> Self {
+        core.wal_size.bell.join();
+        Self(Arc::clone(core))
+    }
+
+    /// To be called before one looks at what is committed, so that no commit falls between the look and the wait.
+    pub(crate) fn from_now_on(&self) -> OwnedNotified {
+        self.0.wal_size.bell.heard()
+    }
+}
+
+impl Drop for Commits {
+    fn drop(&mut self) {
+        self.0.wal_size.bell.leave();
+    }
+}
+
+/// Waits for so long. Cancel safe.
+pub(crate) async fn pause(time: Duration) {
+    timer::sleep_until(Instant::now() + time).await;
+}
+
+/// Waits for a commit, or for the moment at which to look for those of other processes. Cancel safe.
+pub(crate) fn commit_or(commit: OwnedNotified, moment: Instant) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let moment = pin!(timer::sleep_until(moment));
+        drop(select(pin!(commit), moment).await);
+    })
+}

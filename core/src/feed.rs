@@ -1,0 +1,572 @@
+//! Feeds: what was committed, in the order of the commits, to consumers that each have a place of their own.
+//!
+//! [`Database::feed`](crate::database::Database::feed) is one consumer's view of one table. Its place is a row in the file, named by the
+//! consumer, which moves when a batch is acknowledged: after a crash it goes on where it was. The table's entity has a `commit_seq` with
+//! an index, and `#[entity(tombstones)]` if deletions are to be told of.
+//!
+//! ```
+//! use anabranch::{feed::Change, prelude::*};
+//!
+//! #[derive(Debug, Entity)]
+//! #[entity(tombstones)]
+//! struct Order {
+//!     #[entity(id)]
+//!     id: i64,
+//!     item: String,
+//!     #[entity(commit_seq, index)]
+//!     seq: CommitSeq,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> anabranch::error::Result<()> {
+//! let db = Database::temporary().await?;
+//! db.create_tables::<Order>().await?;
+//! let mut ctx = db.context();
+//! let order = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+//! ctx.save_changes().await?;
+//!
+//! let mut feed = db.feed::<Order>("mailer");
+//! let batch = feed.next_batch().await?;
+//! for event in &batch {
+//!     match &event.change {
+//!         Change::Saved(order) => println!("mail about {}", order.item),
+//!         Change::Deleted(id) => println!("order {id} is gone"),
+//!     }
+//! }
+//! batch.ack().await?;
+//!
+//! // The next batch waits for the next commit.
+//! ctx.remove(order);
+//! ctx.save_changes().await?;
+//! let batch = feed.next_batch().await?;
+//! assert!(batch.events()[0].is_deleted());
+//! # Ok(()) }
+//! ```
+//!
+//! # What is told
+//!
+//! * **Every commit is, at least once, in order, whole.** A number is given inside of the transaction, so none is missed that is
+//!   given earlier and committed later. A row that was changed again before the feed read it is told of once, with the later
+//!   commit, as it is then. So a consumer that keeps the rows has what the table has at the end of each batch.
+//! * **Deletions** come before the rows of their commit, for a key that was told of or not.
+//! * **An acknowledgement moves the place only from where the batch began.** Two consumers of one name do not both pass it: one is told
+//!   [`CursorMoved`](crate::error::ErrorKind::CursorMoved).
+//! * **A reader is open for no longer than it takes to read a batch**: a slow consumer is in nobody's way.
+
+mod batch;
+mod cursor;
+mod event;
+mod list;
+mod parked;
+mod position;
+mod reading;
+mod retries;
+mod tombstones;
+
+pub use self::{
+    batch::Batch,
+    cursor::Start,
+    event::{Change, Event, EventId},
+    list::{CursorState, Lag},
+    parked::Parked,
+    position::{NotAPosition, Position},
+    retries::{GiveUp, Retries},
+    tombstones::Retention,
+};
+pub(crate) use self::{
+    list::{cursors, remove},
+    tombstones::prune,
+};
+
+use std::{
+    fmt,
+    future::{self, Future},
+    panic::Location,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_core::Stream;
+use futures_util::{FutureExt as _, future::BoxFuture, stream};
+use uuid::Uuid;
+
+use self::{
+    batch::Step,
+    cursor::{State, find, prepare, rewind},
+    position::Place,
+    reading::{Reading, Wanted, number},
+};
+use crate::{
+    engine::{self, Engine, ReadSnapshot, commit_or},
+    entity::{CommitSeq, Entity},
+    error::{ApplicationError, Error, ErrorKind, Result},
+    query::{Condition, Query, raw},
+    sql::{Write, WriteExecutor},
+};
+
+/// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
+const MARK_AFTER: i64 = 1000;
+
+/// A consumer of the changes of a table; see the [module's page](self).
+#[must_use = "a feed does nothing until a batch is asked for"]
+pub struct Feed<E: Entity> {
+    engine: Engine,
+    name: Arc<str>,
+    at: &'static Location<'static>,
+    wanted: Wanted<E>,
+    start: Start,
+    expected: Option<Uuid>,
+    look_every: Duration,
+    /// Whether tables, index and cursor were found.
+    is_prepared: bool,
+    /// The last commit, and the generation of the cursor, with which nothing was found.
+    idle: Option<(i64, i64)>,
+}
+
+impl<E: Entity> fmt::Debug for Feed<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed")
+            .field("name", &self.name)
+            .field("table", &E::TABLE.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: Entity> Feed<E> {
+    pub(crate) fn new(engine: Engine, name: String, at: &'static Location<'static>) -> Self {
+        const {
+            assert!(
+                E::TABLE.commit_seq.is_some(),
+                "a feed is in the order of commits: add a field `#[entity(commit_seq, index)] seq: CommitSeq` to the entity"
+            );
+        }
+        Self {
+            engine,
+            name: name.into(),
+            at,
+            wanted: Wanted {
+                query: Query::new().without_filters(),
+                rows: 1000,
+                splits: false,
+            },
+            start: Start::default(),
+            expected: None,
+            look_every: Duration::from_millis(100),
+            is_prepared: false,
+            idle: None,
+        }
+    }
+}
+
+/// # What is told of
+impl<E: Entity> Feed<E> {
+    /// Where a consumer of this name begins, if there was none before. Default: [`Start::Beginning`].
+    pub const fn start(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Tells of rows only that fulfil the condition, when they are read. That a row does not fulfil it any more is not told. Its
+    /// place moves on past what is left out. Deletions come of all rows. The entity's own filters do not apply.
+    pub fn filter(mut self, condition: Condition<E>) -> Self {
+        self.wanted.query = self.wanted.query.filter(condition);
+        self
+    }
+
+    /// How many changes a batch has at most, unless one commit has more; one at least. Default: 1,000.
+    pub const fn batch_rows(mut self, rows: usize) -> Self {
+        self.wanted.rows = if rows == 0 { 1 } else { rows };
+        self
+    }
+
+    /// Cuts commits that have more changes than a batch: such a batch [is split](Batch::is_split). Without it a batch has all of
+    /// the commit, in memory.
+    pub const fn split_commits(mut self) -> Self {
+        self.wanted.splits = true;
+        self
+    }
+
+    /// Goes on only if the file's epoch is this one, and fails with
+    /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) otherwise: for an application that keeps the
+    /// [position](Batch::position) elsewhere too. A cursor remembers the epoch by itself.
+    pub const fn expect_epoch(mut self, epoch: Uuid) -> Self {
+        self.expected = Some(epoch);
+        self
+    }
+
+    /// How often to look for commits of other processes; those of this one wake the feed at once. A look takes some
+    /// microseconds. Default: 100 milliseconds.
+    pub const fn look_every(mut self, interval: Duration) -> Self {
+        self.look_every = interval;
+        self
+    }
+}
+
+/// # Taking
+impl<E: Entity> Feed<E> {
+    /// The next changes; waits until there are some. As long as it is not acknowledged the same batch comes again, with what was
+    /// committed since as far as there is room.
+    ///
+    /// # Errors
+    ///
+    /// Kind [`EpochChanged`](crate::error::ErrorKind::EpochChanged) if the file is a backup that was restored,
+    /// [`CursorExpired`](crate::error::ErrorKind::CursorExpired) if deletions were forgotten that the consumer did not see:
+    /// [`rewind`](Self::rewind) says how to go on. Kind [`Model`](crate::error::ErrorKind::Model) if the table has no index on its
+    /// commit numbers, or the name is that of a feed of another table. What reads can meet; the first one writes the cursor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub async fn next_batch(&mut self) -> Result<Batch<E>> {
+        self.wait_for(None).await
+    }
+
+    /// The next changes, if there are any. Errors and cancel safety as of [`next_batch`](Self::next_batch).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_batch`](Self::next_batch).
+    pub async fn try_next_batch(&mut self) -> Result<Option<Batch<E>>> {
+        self.look(None).await
+    }
+
+    /// Batch after batch, each read while the one before may still be dealt with. They are acknowledged in their order. It ends
+    /// after an error; a new one begins after what was acknowledged.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # for _ in 0..3 {
+    /// #     let mut ctx = db.context();
+    /// #     ctx.add(Order { id: 0, seq: CommitSeq(0) });
+    /// #     ctx.save_changes().await?;
+    /// # }
+    /// use futures_util::TryStreamExt as _;
+    /// use std::pin::pin;
+    ///
+    /// let mut feed = db.feed::<Order>("mailer").batch_rows(2);
+    /// let mut batches = pin!(feed.stream());
+    /// let first = batches.try_next().await?.unwrap();
+    /// let second = batches.try_next().await?.unwrap();
+    /// assert_eq!((first.len(), second.len()), (2, 1));
+    /// first.ack().await?;
+    /// second.ack().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn stream(&mut self) -> impl Stream<Item = Result<Batch<E>>> + Send + '_ {
+        stream::try_unfold((self, None), |(feed, ahead)| {
+            Box::pin(async move {
+                let batch = feed.wait_for(ahead).await?;
+                let ahead = Some((batch.step.to.clone(), batch.step.generation));
+                Ok(Some((batch, (feed, ahead))))
+            })
+        })
+    }
+
+    /// Hands each event to `handle`, batch after batch, and acknowledges a batch when all of its events are dealt with. An
+    /// event that fails is tried again, as `retries` says. It returns when the feed stops: with an error.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # async fn mail(_: &Order) -> std::io::Result<()> { Err(std::io::Error::other("no such address")) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Order { id: 0, seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// use anabranch::feed::{GiveUp, Retries};
+    ///
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let retries = Retries::new().attempts(1).then(GiveUp::Park);
+    /// let mailing = feed.each(retries, async |event| {
+    ///     if let Some(order) = event.row() {
+    ///         mail(order).await?;
+    ///     }
+    ///     Ok(())
+    /// });
+    /// // Until the application ends.
+    /// # let watch = db.feed::<Order>("mailer");
+    /// # let parked = async { loop {
+    /// #     let parked = watch.parked(10).await.unwrap_or_default();
+    /// #     if !parked.is_empty() { break parked; }
+    /// #     tokio::task::yield_now().await;
+    /// # } };
+    /// tokio::select! {
+    ///     stopped = mailing => stopped?,
+    /// #   parked = parked => assert_eq!(parked[0].reason, "no such address"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What `handle` said last of an event, as the source of an error of kind
+    /// [`Application`](crate::error::ErrorKind::Application), where `retries` says to stop; those of
+    /// [`next_batch`](Self::next_batch) and [`Batch::ack`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, the events of the batch that was not acknowledged come again.
+    pub async fn each(
+        &mut self,
+        retries: Retries,
+        mut handle: impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
+    ) -> Result<()> {
+        loop {
+            let batch = self.next_batch().await?;
+            let mut parking = Vec::new();
+            for event in &batch {
+                let mut failed = 0;
+                while let Err(error) = handle(event).await {
+                    failed += 1;
+                    if let Some(pause) = retries.pause_after(failed) {
+                        engine::pause(pause).await;
+                        continue;
+                    }
+                    match retries.then {
+                        GiveUp::Stop => {
+                            return Err(Error::new(
+                                ErrorKind::Application,
+                                format!(
+                                    "the feed {} stopped at an event that could not be dealt with",
+                                    self.name
+                                ),
+                            )
+                            .with_table(E::TABLE.name)
+                            .with_key(event.key_values())
+                            .with_source(error));
+                        }
+                        GiveUp::Park => {
+                            parking.push(parked::park(&self.name, event, &error.to_string()));
+                        }
+                        GiveUp::Skip => {
+                            tracing::error!(
+                                feed = &*self.name,
+                                seq = event.seq,
+                                "an event was left out"
+                            );
+                        }
+                    }
+                    break;
+                }
+            }
+            batch.ack_after(parking).await?;
+        }
+    }
+}
+
+/// # Its place
+impl<E: Entity> Feed<E> {
+    /// Puts the consumer elsewhere; a batch that it has taken cannot be acknowledged any more. This is also how to go on after
+    /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) and [`CursorExpired`](crate::error::ErrorKind::CursorExpired).
+    ///
+    /// # Errors
+    ///
+    /// Kind [`Refused`](crate::error::ErrorKind::Refused) for the number of a commit that is not in the file; what a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it is moved or not.
+    pub async fn rewind(&mut self, start: Start) -> Result<()> {
+        self.prepare(start).await?;
+        if rewind(&self.engine, &self.name, start).await? {
+            self.idle = None;
+            return Ok(());
+        }
+        Err(self.no_such_start())
+    }
+
+    /// How far behind it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_batch`](Self::next_batch).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn lag(&mut self) -> Result<Lag> {
+        self.prepare(self.start).await?;
+        let (mut snapshot, state, _) = self.state().await?;
+        let rows = (self.wanted.query.clone())
+            .filter(number::<E>().gt(CommitSeq(state.place.seq)))
+            .count(&mut snapshot)
+            .await?;
+        Ok(Lag {
+            commits: state.last.abs_diff(state.place.seq),
+            rows,
+        })
+    }
+
+    /// Events that were put aside, the oldest first; at most so many.
+    ///
+    /// # Errors
+    ///
+    /// What reads can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn parked(&self, most: u64) -> Result<Vec<Parked<E>>> {
+        cursor::make_tables(&self.engine).await?;
+        parked::parked(&self.engine, &self.name, most).await
+    }
+
+    /// Puts an event aside in a transaction, with a reason; its batch is acknowledged as if it was dealt with.
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of a write in the transaction.
+    pub fn park<'c>(
+        &self,
+        event: &Event<E>,
+        reason: &str,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        let statement = parked::park(&self.name, event, reason);
+        match Write::statements(vec![statement]) {
+            Ok(write) => executor
+                .write(write)
+                .map(|written| written.map(drop))
+                .left_future(),
+            Err(error) => future::ready(Err(error)).right_future(),
+        }
+    }
+
+    /// Forgets an event that was put aside; whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it is forgotten or not.
+    pub async fn forget(&self, id: i64) -> Result<bool> {
+        cursor::make_tables(&self.engine).await?;
+        parked::forget(&self.engine, &self.name, id).await
+    }
+}
+
+impl<E: Entity> Feed<E> {
+    /// Boxed, so that tasks can be made of it: the compiler does not see through so many borrows that it can be sent.
+    fn wait_for(&mut self, ahead: Option<(Place, i64)>) -> BoxFuture<'_, Result<Batch<E>>> {
+        Box::pin(async move {
+            let commits = self.engine.commits();
+            loop {
+                let commit = commits.from_now_on();
+                if let Some(batch) = self.look(ahead.clone()).await? {
+                    return Ok(batch);
+                }
+                commit_or(commit, Instant::now() + self.look_every).await;
+            }
+        })
+    }
+
+    /// `ahead`: a stream has taken what is up to this place of the cursor's generation.
+    async fn look(&mut self, ahead: Option<(Place, i64)>) -> Result<Option<Batch<E>>> {
+        self.prepare(self.start).await?;
+        if let Some(idle) = self.idle
+            && self.present().await? == Some(idle)
+        {
+            return Ok(None);
+        }
+        let (snapshot, state, epoch) = self.state().await?;
+        let from = match ahead {
+            Some((_, generation)) if generation != state.generation => {
+                return Err(Error::new(
+                    ErrorKind::CursorMoved,
+                    format!("the cursor {} was rewound", self.name),
+                ));
+            }
+            Some((place, _)) => place,
+            None => state.place.clone(),
+        };
+        let reading = Reading {
+            wanted: self.wanted.clone(),
+            snapshot,
+            epoch,
+        };
+        let taken = reading.next(state.last, from.clone()).await?;
+        let batch = Batch {
+            events: taken.events,
+            step: Step {
+                name: Arc::clone(&self.name),
+                epoch,
+                generation: state.generation,
+                from,
+                to: taken.to,
+            },
+            engine: self.engine.clone(),
+        };
+        if !batch.events.is_empty() {
+            self.idle = None;
+            return Ok(Some(batch));
+        }
+        self.idle = Some((state.last, state.generation));
+        let passes = state.last - state.place.seq >= MARK_AFTER || state.place.inside.is_some();
+        if passes && batch.step.from == state.place {
+            match batch.ack().await {
+                Err(error) if error.kind() == ErrorKind::CursorMoved => self.idle = None,
+                other => other?,
+            }
+        }
+        Ok(None)
+    }
+
+    async fn prepare(&mut self, start: Start) -> Result<()> {
+        if self.is_prepared {
+            return Ok(());
+        }
+        let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
+        prepare(engine, name, E::TABLE, start).await?;
+        self.is_prepared = true;
+        Ok(())
+    }
+
+    /// Where the cursor is, and the state of the database in which it is there.
+    async fn state(&mut self) -> Result<(ReadSnapshot, State, Uuid)> {
+        let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
+        match find(engine, self.at, name, E::TABLE, self.expected).await? {
+            Some(found) => Ok(found),
+            None => {
+                self.is_prepared = false;
+                Err(self.no_such_start())
+            }
+        }
+    }
+
+    /// The last commit, and the generation of the cursor.
+    fn present(&self) -> BoxFuture<'_, Result<Option<(i64, i64)>>> {
+        let found = raw(
+            "SELECT s.last, c.generation FROM anabranch_sequence AS s, anabranch_cursors AS c
+             WHERE c.name = {} LIMIT 1",
+            (&*self.name,),
+        );
+        Box::pin(found.first(&self.engine))
+    }
+
+    fn no_such_start(&self) -> Error {
+        Error::new(
+            ErrorKind::Refused,
+            format!(
+                "the cursor {} is not there: it was removed meanwhile, or was to begin after a commit that is not in the file",
+                self.name
+            ),
+        )
+        .with_table(E::TABLE.name)
+    }
+}

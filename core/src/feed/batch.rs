@@ -1,0 +1,158 @@
+//! Some commits, and their acknowledgement.
+
+use std::{future::Future, sync::Arc};
+
+use uuid::Uuid;
+
+use crate::{
+    engine::Engine,
+    entity::Entity,
+    error::Result,
+    feed::{
+        cursor::acknowledge,
+        event::Event,
+        position::{Inside, Place, Position},
+    },
+    sql::{Statement, WriteExecutor},
+};
+
+/// The changes of some commits, in their order, until they are acknowledged: see [`Feed::next_batch`](crate::feed::Feed::next_batch).
+#[derive(Debug)]
+#[must_use = "a batch that is not acknowledged is told of again"]
+pub struct Batch<E: Entity> {
+    pub(super) events: Vec<Event<E>>,
+    pub(super) step: Step,
+    pub(super) engine: Engine,
+}
+
+/// From where to where a cursor goes with a batch.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) name: Arc<str>,
+    pub(super) epoch: Uuid,
+    pub(super) generation: i64,
+    pub(super) from: Place,
+    pub(super) to: Place,
+}
+
+impl<E: Entity> Batch<E> {
+    /// The changes: commit by commit, in each of them the deletions before the rows, and these by their keys.
+    #[must_use]
+    pub fn events(&self) -> &[Event<E>] {
+        &self.events
+    }
+
+    /// The changes themselves; what is to be acknowledged later needs the batch.
+    #[must_use]
+    pub fn into_events(self) -> Vec<Event<E>> {
+        self.events
+    }
+
+    /// How many changes there are; at least one.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "it never is")]
+    pub const fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Where a consumer stands that has taken the batch.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        Position {
+            epoch: self.step.epoch,
+            seq: self.step.to.seq,
+        }
+    }
+
+    /// Whether the last commit goes on in the next batch: with [`split_commits`](crate::feed::Feed::split_commits) only, and while
+    /// all rows are read at the start.
+    #[must_use]
+    pub const fn is_split(&self) -> bool {
+        self.step.to.inside.is_some()
+    }
+
+    /// Whether these are rows that were there at the start, told of by their keys, not by their commits:
+    /// [`Start::Snapshot`](crate::feed::Start::Snapshot).
+    #[must_use]
+    pub const fn is_snapshot(&self) -> bool {
+        matches!(self.step.from.inside, Some(Inside::Scan(_)))
+    }
+
+    /// Acknowledges the batch: its cursor has passed it, once this returns.
+    ///
+    /// What was done with the changes before and is not acknowledged, since the process ended between the two, is done again. To
+    /// write into the same database exactly once, see [`ack_in`](Self::ack_in).
+    ///
+    /// # Errors
+    ///
+    /// Kind [`CursorMoved`](crate::error::ErrorKind::CursorMoved) if another consumer of the cursor was faster; what a write can
+    /// meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it is queued, nothing is acknowledged; dropped while it runs, it is or it is not.
+    pub fn ack(&self) -> impl Future<Output = Result<()>> + Send {
+        self.ack_in(&self.engine)
+    }
+
+    /// Acknowledges the batch in a transaction, or a session: with all else that is written there, or not at all. So what a
+    /// consumer writes takes place exactly once.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, total: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[derive(Debug, Entity)]
+    /// # struct Turnover { #[entity(id)] id: i64, total: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<(Order, Turnover)>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Turnover { id: 1, total: 0 });
+    /// # ctx.add(Order { id: 0, total: 7, seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("turnover");
+    /// let batch = feed.next_batch().await?;
+    /// let sum: i64 = batch.events().iter().filter_map(|event| event.row()).map(|order| order.total).sum();
+    /// db.write(async |tx| {
+    ///     Turnover::query().update().set(Turnover::TOTAL, Turnover::TOTAL + sum).execute(&mut *tx).await?;
+    ///     batch.ack_in(&mut *tx).await
+    /// })
+    /// .await?;
+    /// # assert_eq!(Turnover::find(&db, 1).await?.unwrap().total, 7);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind [`CursorMoved`](crate::error::ErrorKind::CursorMoved) if another consumer of the cursor was faster: return it, so that
+    /// the transaction is rolled back; what a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of a write in the transaction.
+    pub fn ack_in<'c>(
+        &self,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        acknowledge(&self.step, executor, Vec::new())
+    }
+
+    /// The same together with other statements of the library's own, before it.
+    pub(super) fn ack_after(
+        &self,
+        before: Vec<Statement>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        acknowledge(&self.step, &self.engine, before)
+    }
+}
+
+impl<'a, E: Entity> IntoIterator for &'a Batch<E> {
+    type Item = &'a Event<E>;
+    type IntoIter = std::slice::Iter<'a, Event<E>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.events.iter()
+    }
+}

@@ -1,0 +1,322 @@
+//! The table of cursors: where each consumer stands, kept in the file itself.
+
+use std::{
+    future::{self, Future},
+    panic::Location,
+    sync::Arc,
+};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+use uuid::Uuid;
+
+use crate::{
+    engine::{Engine, ReadSnapshot},
+    entity::TableDef,
+    error::{Error, ErrorKind, Result},
+    feed::{
+        batch::Step,
+        position::{Inside, Place},
+    },
+    query::raw,
+    sql::{Statement, Write, WriteExecutor},
+    value::Value,
+};
+
+/// The tables of feeds; those of commit numbers are made with the first table that has them.
+const TABLES: [&str; 3] = [
+    "CREATE TABLE IF NOT EXISTS anabranch_cursors (
+  name TEXT PRIMARY KEY NOT NULL,
+  table_name TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  inside TEXT,
+  generation INTEGER NOT NULL DEFAULT 1,
+  epoch BLOB NOT NULL,
+  acked_at INTEGER NOT NULL DEFAULT (unixepoch())
+) STRICT",
+    "CREATE TABLE IF NOT EXISTS anabranch_parked (
+  id INTEGER PRIMARY KEY,
+  cursor TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  is_deleted INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  parked_at INTEGER NOT NULL DEFAULT (unixepoch()),
+  UNIQUE (cursor, key, seq, is_deleted)
+) STRICT",
+    "CREATE TABLE IF NOT EXISTS anabranch_pruned (
+  table_name TEXT PRIMARY KEY NOT NULL,
+  seq INTEGER NOT NULL
+) STRICT",
+];
+
+/// Where a consumer begins that has no cursor yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Start {
+    /// With the first commit: of each row that is there, in the order of the commits that wrote them last. Rows that have
+    /// no number, since another program wrote them, are left out.
+    #[default]
+    Beginning,
+    /// With the next commit.
+    Now,
+    /// With all rows that are there, by their keys, and from there on with what is committed.
+    Snapshot,
+    /// After the commit with this number.
+    After(i64),
+}
+
+impl Start {
+    /// The commit after which it is, NULL for the last one, and how far in the rest.
+    fn values(self) -> [Value; 2] {
+        let seq = match self {
+            Self::Beginning => Value::Integer(0),
+            Self::After(seq) => Value::Integer(seq),
+            Self::Now | Self::Snapshot => Value::Null,
+        };
+        let place = Place {
+            seq: 0,
+            inside: (self == Self::Snapshot).then_some(Inside::Scan(None)),
+        };
+        [seq, text(place.inside_text())]
+    }
+}
+
+/// What is known when a batch is to be read, all of one state of the database.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) place: Place,
+    pub(super) generation: i64,
+    /// The number of the last commit.
+    pub(super) last: i64,
+}
+
+/// Makes the tables of feeds and the cursor, unless they are there, and looks whether the table can be read by its numbers.
+pub(super) fn prepare(
+    engine: Engine,
+    name: Arc<str>,
+    table: &'static TableDef,
+    start: Start,
+) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        check(&engine, table).await?;
+        make_tables(&engine).await?;
+        create(&engine, &name, table, start).await
+    })
+}
+
+async fn check(engine: &Engine, definition: &'static TableDef) -> Result<()> {
+    let table = definition.name;
+    let column = definition
+        .commit_seq
+        .map_or("", |at| definition.columns[at].name);
+    let found: Vec<(i64, i64)> = raw(
+        "SELECT
+           (SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_epoch'),
+           (SELECT count(*) FROM pragma_index_list({0}) AS list, pragma_index_info(list.name) AS info
+            WHERE info.seqno = 0 AND info.name = {1})",
+        (table, column),
+    )
+    .all(engine)
+    .await?;
+    let (epoch, indexes) = found.first().copied().unwrap_or_default();
+    let unfit = |message| {
+        Err(Error::new(ErrorKind::Model, message)
+            .with_table(table)
+            .with_column(column))
+    };
+    if epoch == 0 {
+        return unfit(
+            "no row has a commit number in this file: make the table with db.create_tables",
+        );
+    }
+    if indexes == 0 {
+        return unfit(
+            "a feed reads by the commit number, which has no index: write #[entity(commit_seq, index)], and make the index",
+        );
+    }
+    Ok(())
+}
+
+/// Makes the tables of feeds, unless they are there.
+pub(super) async fn make_tables(engine: &Engine) -> Result<()> {
+    let found: Option<i64> = raw(
+        "SELECT count(*) FROM sqlite_schema
+         WHERE name IN ('anabranch_cursors', 'anabranch_parked', 'anabranch_pruned')",
+        (),
+    )
+    .first(engine)
+    .await?;
+    if found.is_some_and(|tables| usize::try_from(tables) == Ok(TABLES.len())) {
+        return Ok(());
+    }
+    let statements = TABLES.map(str::to_owned).to_vec();
+    engine.define(statements, Vec::new(), Vec::new()).await
+}
+
+/// Makes the cursor, unless it is there.
+async fn create(
+    engine: &Engine,
+    name: &Arc<str>,
+    table: &'static TableDef,
+    start: Start,
+) -> Result<()> {
+    let [seq, inside] = start.values();
+    let statement = Statement {
+        text: "INSERT INTO anabranch_cursors (name, table_name, seq, inside, epoch)
+               SELECT ?1, ?2, coalesce(?3, last), ?4, epoch
+               FROM anabranch_sequence, anabranch_epoch
+               WHERE coalesce(?3, last) <= last
+               ON CONFLICT DO NOTHING"
+            .into(),
+        args: vec![
+            Value::Text(name.to_string()),
+            Value::Text(table.name.to_owned()),
+            seq,
+            inside,
+        ],
+    };
+    WriteExecutor::write(engine, Write::statements(vec![statement])?).await?;
+    Ok(())
+}
+
+/// Puts the cursor anew; who has a batch of before cannot acknowledge it any more.
+pub(super) async fn rewind(engine: &Engine, name: &Arc<str>, start: Start) -> Result<bool> {
+    let [seq, inside] = start.values();
+    let statement = Statement {
+        text: "UPDATE anabranch_cursors
+               SET seq = coalesce(?2, last), inside = ?3, generation = generation + 1,
+                   epoch = now.epoch, acked_at = unixepoch()
+               FROM anabranch_sequence, anabranch_epoch AS now
+               WHERE name = ?1 AND coalesce(?2, last) <= last"
+            .into(),
+        args: vec![Value::Text(name.to_string()), seq, inside],
+    };
+    let written = WriteExecutor::write(engine, Write::statements(vec![statement])?).await?;
+    Ok(written.changed() > 0)
+}
+
+/// A cursor, and what of the file it has to fit.
+type Found = (
+    i64,
+    Option<String>,
+    i64,
+    Vec<u8>,
+    String,
+    i64,
+    Vec<u8>,
+    Option<i64>,
+);
+
+/// The cursor, its state and the epoch, as they are in a snapshot; nothing if there is none. Kinds `Model`, `EpochChanged` and
+/// `CursorExpired` where it cannot go on.
+pub(super) fn find(
+    engine: Engine,
+    at: &'static Location<'static>,
+    name: Arc<str>,
+    table: &'static TableDef,
+    epoch: Option<Uuid>,
+) -> BoxFuture<'static, Result<Option<(ReadSnapshot, State, Uuid)>>> {
+    Box::pin(async move {
+        let mut snapshot = engine.snapshot("a feed", at).await?;
+        let found = raw::<Found>(
+            "SELECT c.seq, c.inside, c.generation, c.epoch, c.table_name, s.last, e.epoch, p.seq
+             FROM anabranch_cursors AS c, anabranch_sequence AS s, anabranch_epoch AS e
+             LEFT JOIN anabranch_pruned AS p ON p.table_name = c.table_name
+             WHERE c.name = {}",
+            (&*name,),
+        );
+        let found = found.optional(&mut snapshot).await?;
+        let state = state(found, &name, table, epoch)?;
+        Ok(state.map(|(state, epoch)| (snapshot, state, epoch)))
+    })
+}
+
+fn state(
+    found: Option<Found>,
+    name: &str,
+    table: &'static TableDef,
+    epoch: Option<Uuid>,
+) -> Result<Option<(State, Uuid)>> {
+    let Some((seq, inside, generation, own, of_table, last, present, pruned)) = found else {
+        return Ok(None);
+    };
+    let fails = |kind, message: String| Err(Error::new(kind, message).with_table(table.name));
+    if of_table != table.name {
+        return fails(
+            ErrorKind::Model,
+            format!(
+                "the cursor {name} is one of the table {of_table}: each feed needs a name of its own"
+            ),
+        );
+    }
+    let present_epoch = Uuid::from_slice(&present).unwrap_or_default();
+    if own != present || epoch.is_some_and(|epoch| epoch != present_epoch) || seq > last {
+        return fails(
+            ErrorKind::EpochChanged,
+            format!(
+                "the file is another one than the cursor {name} was in, a backup that was restored it seems: what was told of since may not be there, and its numbers come again; say where to go on with feed.rewind"
+            ),
+        );
+    }
+    let place = Place::parse(seq, inside.as_deref())?;
+    let is_fresh = seq == 0 && place.inside.is_none();
+    if !is_fresh && pruned.is_some_and(|pruned| seq < pruned) {
+        return fails(
+            ErrorKind::CursorExpired,
+            format!(
+                "the cursor {name} was behind for too long, and deletions that it did not see are forgotten: begin with all rows again, feed.rewind(Start::Snapshot), and drop what is not among them"
+            ),
+        );
+    }
+    let state = State {
+        place,
+        generation,
+        last,
+    };
+    Ok(Some((state, present_epoch)))
+}
+
+/// Moves the cursor over a batch, if it stands where the batch begins; runs the statements before it.
+pub(super) fn acknowledge<'c>(
+    step: &Step,
+    executor: impl WriteExecutor<'c>,
+    before: Vec<Statement>,
+) -> impl Future<Output = Result<()>> + Send {
+    let mut statements = before;
+    let last = statements.len();
+    statements.push(Statement {
+        text: "UPDATE anabranch_cursors SET seq = ?1, inside = ?2, acked_at = unixepoch()
+               WHERE name = ?3 AND generation = ?4 AND epoch = ?5 AND seq = ?6 AND inside IS ?7"
+            .into(),
+        args: vec![
+            Value::Integer(step.to.seq),
+            text(step.to.inside_text()),
+            Value::Text(step.name.to_string()),
+            Value::Integer(step.generation),
+            Value::Blob(step.epoch.as_bytes().to_vec()),
+            Value::Integer(step.from.seq),
+            text(step.from.inside_text()),
+        ],
+    });
+    let name = Arc::clone(&step.name);
+    let write = match Write::statements(statements) {
+        Ok(write) => write,
+        Err(error) => return future::ready(Err(error)).left_future(),
+    };
+    let moved = executor.write(write).map(move |written| {
+        if written?.changed_by(last) > 0 {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::CursorMoved,
+            format!(
+                "the cursor {name} does not stand where the batch begins: it was acknowledged before, by another consumer of the same name it seems, or rewound; take the next batch"
+            ),
+        ))
+    });
+    moved.right_future()
+}
+
+fn text(text: Option<String>) -> Value {
+    text.map_or(Value::Null, Value::Text)
+}

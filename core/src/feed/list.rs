@@ -1,0 +1,75 @@
+//! All cursors of a file.
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    engine::Engine,
+    error::Result,
+    feed::cursor::make_tables,
+    query::raw,
+    sql::{Statement, Write, WriteExecutor},
+    value::Value,
+};
+
+/// How far a consumer is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lag {
+    /// How many numbers were given to commits since, of whatever tables.
+    pub commits: u64,
+    /// How many rows it will be told of, without deletions.
+    pub rows: u64,
+}
+
+/// A cursor, as [`Database::cursors`](crate::database::Database::cursors) lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CursorState {
+    /// Its name.
+    pub name: String,
+    /// The table that it is of.
+    pub table: String,
+    /// The number of the last commit that was acknowledged.
+    pub seq: i64,
+    /// How many numbers were given to commits since, of whatever tables.
+    pub behind: i64,
+    /// When it moved last.
+    pub acked_at: DateTime<Utc>,
+    /// How many of its events were put aside.
+    pub parked: i64,
+}
+
+pub(crate) async fn cursors(engine: &Engine) -> Result<Vec<CursorState>> {
+    make_tables(engine).await?;
+    let found: Vec<(String, String, i64, i64, i64, i64)> = raw(
+        "SELECT name, table_name, seq, (SELECT last FROM anabranch_sequence) - seq, acked_at,
+                (SELECT count(*) FROM anabranch_parked WHERE cursor = name)
+         FROM anabranch_cursors ORDER BY name",
+        (),
+    )
+    .all(engine)
+    .await?;
+    let state = |(name, table, seq, behind, acked_at, parked)| CursorState {
+        name,
+        table,
+        seq,
+        behind,
+        acked_at: DateTime::from_timestamp(acked_at, 0).unwrap_or_default(),
+        parked,
+    };
+    Ok(found.into_iter().map(state).collect())
+}
+
+/// Whether it was there.
+pub(crate) async fn remove(engine: &Engine, name: &str) -> Result<bool> {
+    make_tables(engine).await?;
+    let statement = |text: &str| Statement {
+        text: text.into(),
+        args: vec![Value::Text(name.to_owned())],
+    };
+    let write = Write::statements(vec![
+        statement("DELETE FROM anabranch_cursors WHERE name = ?1"),
+        statement("DELETE FROM anabranch_parked WHERE cursor = ?1"),
+    ])?;
+    Ok(WriteExecutor::write(engine, write).await?.changed_by(0) > 0)
+}

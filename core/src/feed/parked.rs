@@ -1,0 +1,89 @@
+//! Events that could not be dealt with, kept aside.
+
+use crate::{
+    engine::Engine,
+    entity::Entity,
+    error::Result,
+    feed::event::Event,
+    query::{Cursor, find, raw},
+    sql::{Statement, Write, WriteExecutor},
+    value::{PrimaryKey as _, Value},
+};
+
+/// An event that was parked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Parked<E: Entity> {
+    /// Its number, for [`Feed::forget`](crate::feed::Feed::forget).
+    pub id: i64,
+    /// The number of the commit.
+    pub seq: i64,
+    /// The key of the row.
+    pub key: E::Key,
+    /// The row as it is now; nothing if it was deleted, then or since.
+    pub row: Option<E>,
+    /// Why it was parked.
+    pub reason: String,
+}
+
+/// Puts an event aside, once.
+pub(super) fn park<E: Entity>(cursor: &str, event: &Event<E>, reason: &str) -> Statement {
+    Statement {
+        text: "INSERT INTO anabranch_parked (cursor, seq, is_deleted, key, reason)
+               VALUES (?1, ?2, ?3, ?4, ?5)
+               ON CONFLICT DO UPDATE SET reason = excluded.reason"
+            .into(),
+        args: vec![
+            Value::Text(cursor.to_owned()),
+            Value::Integer(event.seq),
+            Value::Integer(event.is_deleted().into()),
+            Value::Text(Cursor::of_key(event.key_values()).to_string()),
+            Value::Text(reason.replace('\0', "\u{fffd}")),
+        ],
+    }
+}
+
+/// At most so many, the oldest first.
+pub(super) async fn parked<E: Entity>(
+    engine: &Engine,
+    cursor: &str,
+    most: u64,
+) -> Result<Vec<Parked<E>>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let found: Vec<(i64, i64, bool, String, String)> = raw(
+        "SELECT id, seq, is_deleted, key, reason FROM anabranch_parked
+         WHERE cursor = {0} ORDER BY id LIMIT {1}",
+        (cursor, most),
+    )
+    .all(engine)
+    .await?;
+    let mut all = Vec::with_capacity(found.len());
+    for (id, seq, is_deleted, key, reason) in found {
+        let Some(key) = E::Key::from_values(&key.parse::<Cursor>()?.into_values()) else {
+            continue;
+        };
+        let row = if is_deleted {
+            None
+        } else {
+            find::<E>(engine, key.clone()).await?
+        };
+        all.push(Parked {
+            id,
+            seq,
+            key,
+            row,
+            reason,
+        });
+    }
+    Ok(all)
+}
+
+/// Whether it was there.
+pub(super) async fn forget(engine: &Engine, cursor: &str, id: i64) -> Result<bool> {
+    let statement = Statement {
+        text: "DELETE FROM anabranch_parked WHERE id = ?1 AND cursor = ?2".into(),
+        args: vec![Value::Integer(id), Value::Text(cursor.to_owned())],
+    };
+    let written = WriteExecutor::write(engine, Write::statements(vec![statement])?).await?;
+    Ok(written.changed() > 0)
+}

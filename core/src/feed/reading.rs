@@ -1,0 +1,240 @@
+//! Which changes are next: whole commits, of one state of the database.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use crate::{
+    engine::ReadSnapshot,
+    entity::{Column, CommitSeq, Entity},
+    error::Result,
+    feed::{
+        event::{Change, Event},
+        position::{Inside, Place},
+        tombstones::{Tombstone, Which, tombstones},
+    },
+    query::{Cursor, Query},
+    value::Value,
+};
+
+/// What is asked for, whatever was taken before.
+#[derive(Debug)]
+pub(super) struct Wanted<E: Entity> {
+    pub(super) query: Query<E>,
+    pub(super) rows: usize,
+    pub(super) splits: bool,
+}
+
+/// Of entities that are not `Clone` as well.
+impl<E: Entity> Clone for Wanted<E> {
+    fn clone(&self) -> Self {
+        Self {
+            query: self.query.clone(),
+            ..*self
+        }
+    }
+}
+
+/// The next changes, and where a cursor stands after them.
+#[derive(Debug)]
+pub(super) struct Taken<E: Entity> {
+    pub(super) events: Vec<Event<E>>,
+    pub(super) to: Place,
+}
+
+/// Reads on, on one state of the database.
+#[derive(Debug)]
+pub(super) struct Reading<E: Entity> {
+    pub(super) wanted: Wanted<E>,
+    pub(super) snapshot: ReadSnapshot,
+    pub(super) epoch: Uuid,
+}
+
+impl<E: Entity> Reading<E> {
+    /// Without events there is nothing up to the place that it gives.
+    pub(super) async fn next(mut self, last: i64, from: Place) -> Result<Taken<E>> {
+        let seq = from.seq;
+        match from.inside {
+            None => self.commits(seq, last).await,
+            Some(Inside::Scan(after)) => {
+                let taken = self.scan(seq, after).await?;
+                if taken.events.is_empty() {
+                    return self.commits(seq, last).await;
+                }
+                Ok(taken)
+            }
+            Some(Inside::Deleted(of, after)) => self.rest_of(of, after).await,
+            Some(Inside::Rows(of, after)) => {
+                let taken = self.rows_of(of, after).await?;
+                if taken.events.is_empty() {
+                    return self.commits(of, last).await;
+                }
+                Ok(taken)
+            }
+        }
+    }
+
+    /// All rows by their keys; those that were changed after this commit come later.
+    async fn scan(&mut self, seq: i64, after: Option<Cursor>) -> Result<Taken<E>> {
+        let query = self.wanted.query.clone();
+        let page = query
+            .filter(number::<E>().le(CommitSeq(seq)))
+            .page(after, self.most())
+            .read(&mut self.snapshot)
+            .await?;
+        let inside = page.next.map(|next| Inside::Scan(Some(next)));
+        Ok(Taken {
+            events: self.saved(page.items),
+            to: Place { seq, inside },
+        })
+    }
+
+    /// Whole commits after this one.
+    async fn commits(&mut self, after: i64, last: i64) -> Result<Taken<E>> {
+        let most = self.wanted.rows;
+        let one_more = u64::try_from(most).unwrap_or(u64::MAX - 1) + 1;
+        let deleted = self.deleted(Which::After(after), Some(most + 1)).await?;
+        let rows = (self.wanted.query.clone())
+            .filter(number::<E>().gt(CommitSeq(after)))
+            .order_by(number::<E>().asc())
+            .page(None, one_more)
+            .read(&mut self.snapshot)
+            .await?;
+        let rows = self.saved(rows.items);
+        // The last commit that was read may go on beyond what was read.
+        let whole = |events: &[Event<E>]| match events.last() {
+            Some(event) if events.len() > most => event.seq - 1,
+            _ => last,
+        };
+        let bound = whole(&deleted).min(whole(&rows));
+        let mut commits = BTreeMap::<i64, Vec<Event<E>>>::new();
+        // Deletions first: a row that is there was not deleted after it was written.
+        for event in deleted.into_iter().chain(rows) {
+            commits.entry(event.seq).or_default().push(event);
+        }
+        let Some(first) = commits.keys().next().copied() else {
+            return Ok(Taken {
+                events: Vec::new(),
+                to: Place::after(last),
+            });
+        };
+        if first > bound || commits[&first].len() > most {
+            return self.large_commit(first).await;
+        }
+        let mut events = Vec::new();
+        let mut to = bound;
+        for (seq, mut changes) in commits {
+            if seq > bound || events.len() + changes.len() > most {
+                to = to.min(seq - 1);
+                break;
+            }
+            events.append(&mut changes);
+        }
+        Ok(Taken {
+            events,
+            to: Place::after(to),
+        })
+    }
+
+    /// A commit of more changes than a batch has.
+    async fn large_commit(&mut self, seq: i64) -> Result<Taken<E>> {
+        if self.wanted.splits {
+            return self.rest_of(seq, None).await;
+        }
+        let mut events = self.deleted(Which::Of(seq, None), None).await?;
+        let rows = self.wanted.query.clone();
+        let rows = rows
+            .filter(number::<E>().eq(CommitSeq(seq)))
+            .order_by(number::<E>().asc())
+            .all(&mut self.snapshot)
+            .await?;
+        events.extend(self.saved(rows));
+        Ok(Taken {
+            events,
+            to: Place::after(seq),
+        })
+    }
+
+    /// The deletions of a commit after this key, or its rows if that was all of them.
+    async fn rest_of(&mut self, seq: i64, after: Option<Cursor>) -> Result<Taken<E>> {
+        let most = self.wanted.rows;
+        let mut events = self.deleted(Which::Of(seq, after), Some(most + 1)).await?;
+        if events.is_empty() {
+            return self.rows_of(seq, None).await;
+        }
+        let goes_on = events.len() > most;
+        events.truncate(most);
+        let last = events.last().filter(|_| goes_on);
+        let inside = match last.map(|event| Cursor::of_key(event.key_values())) {
+            Some(key) => Inside::Deleted(seq, Some(key)),
+            None => Inside::Rows(seq, None),
+        };
+        Ok(Taken {
+            events,
+            to: Place {
+                seq: seq - 1,
+                inside: Some(inside),
+            },
+        })
+    }
+
+    /// The rows of a commit after this one.
+    async fn rows_of(&mut self, seq: i64, after: Option<Cursor>) -> Result<Taken<E>> {
+        let page = (self.wanted.query.clone())
+            .filter(number::<E>().eq(CommitSeq(seq)))
+            .page(after, self.most())
+            .read(&mut self.snapshot)
+            .await?;
+        let to = match page.next {
+            Some(next) => Place {
+                seq: seq - 1,
+                inside: Some(Inside::Rows(seq, Some(next))),
+            },
+            None => Place::after(seq),
+        };
+        Ok(Taken {
+            events: self.saved(page.items),
+            to,
+        })
+    }
+
+    async fn deleted(&mut self, which: Which, most: Option<usize>) -> Result<Vec<Event<E>>> {
+        if !E::TABLE.tombstones {
+            return Ok(Vec::new());
+        }
+        let epoch = self.epoch;
+        let found = tombstones::<E>(&mut self.snapshot, which, most).await?;
+        let event = |Tombstone { seq, key }| Event {
+            seq,
+            change: Change::Deleted(key),
+            epoch,
+        };
+        Ok(found.into_iter().map(event).collect())
+    }
+
+    fn saved(&self, rows: Vec<E>) -> Vec<Event<E>> {
+        let event = |row: E| Event {
+            seq: number_of(&row),
+            change: Change::Saved(row),
+            epoch: self.epoch,
+        };
+        rows.into_iter().map(event).collect()
+    }
+
+    fn most(&self) -> u64 {
+        u64::try_from(self.wanted.rows).unwrap_or(u64::MAX)
+    }
+}
+
+/// The column of the commit number.
+pub(super) fn number<E: Entity>() -> Column<E, CommitSeq> {
+    Column::new(E::TABLE.commit_seq.unwrap_or_default())
+}
+
+/// The commit number of a row that was read.
+fn number_of<E: Entity>(row: &E) -> i64 {
+    match E::TABLE.commit_seq.map(|column| row.encode(column)) {
+        Some(Ok(Value::Integer(number))) => number,
+        _ => 0,
+    }
+}
