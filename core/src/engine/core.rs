@@ -161,6 +161,22 @@ impl Core {
         Err(self.moved())
     }
 
+    /// The same by the allocator's connection, for whoever has none yet. It is given back before what is lost is closed,
+    /// which it is itself.
+    pub(in crate::engine) fn look_by_head(&self) -> Result<()> {
+        let has_moved = self
+            .allocator
+            .with_head(|head| Ok(self.whereabouts.look(head)));
+        match has_moved {
+            Ok(false) => Ok(()),
+            Err(error) if !self.whereabouts.is_moved() => Err(error),
+            _ => {
+                self.lose();
+                Err(self.moved())
+            }
+        }
+    }
+
     /// The same, as seen a moment ago at the latest.
     pub(in crate::engine) fn look_again(
         &self,

@@ -126,22 +126,13 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
 
 /// Reads the state of the log. Blocks while another process recovers it.
 fn status(core: &Core) -> Result<WalStatus> {
-    // A file that has moved takes the allocator's connection away: not while it is lent.
+    core.look_by_head()?;
     let seen = busy::retrying(core.options.busy_timeout, || {
-        core.allocator.with_head(|head| {
-            if core.whereabouts.look(head) {
-                return Ok(None);
-            }
-            Ok(Some((look(head)?, frame_size(head)?)))
-        })
+        (core.allocator).with_head(|head| Ok((look(head)?, frame_size(head)?)))
     });
-    let seen = match seen {
-        Err(_) if core.whereabouts.is_moved() => None,
+    let (log, frame) = match seen {
+        Err(_) if core.whereabouts.is_moved() => return Err(core.moved()),
         seen => seen?,
-    };
-    let Some((log, frame)) = seen else {
-        core.lose();
-        return Err(core.moved());
     };
     let now = Instant::now();
     let passed = core.passes.read();
