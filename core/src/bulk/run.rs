@@ -31,6 +31,8 @@ use crate::{
 
 /// How many rows a transaction has unless told otherwise.
 const CHUNK_ROWS: usize = 1_000;
+/// After so many rows that came without a wait others get a turn, also where none of them is written.
+const ROWS_IN_A_TURN: usize = CHUNK_ROWS;
 /// A chunk with this many bytes of text and blobs is written, however few its rows.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 
@@ -343,6 +345,8 @@ struct Run<'p, O> {
     report: BulkReport,
     /// What is written.
     written: BulkReport,
+    /// Rows that came since the task last waited.
+    in_this_turn: usize,
     began: Instant,
     has_ended: bool,
 }
@@ -382,6 +386,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             on_their_way: VecDeque::new(),
             written: report.clone(),
             report,
+            in_this_turn: 0,
             began,
             has_ended: false,
         })
@@ -443,9 +448,16 @@ impl<'p, O: BulkOperation> Run<'p, O> {
     /// The next row of the source; while it makes one wait, what came of chunks.
     async fn next(&mut self, is_done: bool, source: &mut impl Source<O::Item>) -> Next<O::Item> {
         poll_fn(|context| {
+            if self.in_this_turn >= ROWS_IN_A_TURN {
+                self.in_this_turn = 0;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if let Poll::Ready(row) = source.poll_row(is_done, context) {
+                self.in_this_turn += 1;
                 return Poll::Ready(Next::Row(row));
             }
+            self.in_this_turn = 0;
             match self.writer.poll_answer(context) {
                 Poll::Ready(Some(answer)) => Poll::Ready(Next::Answer(answer)),
                 // The thread is gone: the next chunk will tell.

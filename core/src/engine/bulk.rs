@@ -21,7 +21,6 @@ use crate::{
         checkpoint::restart,
         core::Core,
         nested,
-        passes::Pass,
         slot::{End, Label, Lease},
         submission::{Outcome, Submission},
         transaction::turn,
@@ -219,8 +218,10 @@ impl Exclusive {
         let frames = core.wal_size.frames();
         if frames >= self.restart_at {
             core.counters.checkpoints_in_slot.add(1);
+            let moved = restart(writer.connection());
+            core.note_pass(moved.as_ref().copied());
             // A reader may be in the way: not again before the log has grown by as much.
-            let moved = restart(writer.connection()).is_ok_and(Pass::is_complete);
+            let moved = moved.is_ok_and(|moved| moved.is_complete() && !moved.is_busy);
             let threshold = core.options.wal_autocheckpoint;
             self.restart_at = if moved { threshold } else { frames + threshold };
         }
