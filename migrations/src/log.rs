@@ -9,7 +9,7 @@
 //! let connection = rusqlite::Connection::open(&path)?;
 //! connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
 //! let log = Watch::new(&path)?.look()?;
-//! assert!(log.bytes > 0 && log.waiting() > Some(0));
+//! assert!(log.bytes > 0 && log.unmoved() > Some(0));
 //! # Ok(()) }
 //! ```
 
@@ -36,9 +36,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// The frames that are in the log alone.
+    /// How many frames are not in the database file yet.
     #[must_use]
-    pub fn waiting(&self) -> Option<u64> {
+    pub fn unmoved(&self) -> Option<u64> {
         Some(self.frames?.saturating_sub(self.moved?))
     }
 }
@@ -46,11 +46,11 @@ impl Log {
 impl fmt::Display for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.bytes)?;
-        match (self.frames, self.waiting()) {
-            (Some(frames), Some(waiting)) => {
+        match (self.frames, self.unmoved()) {
+            (Some(frames), Some(unmoved)) => {
                 write!(
                     f,
-                    ", {frames} frames, {waiting} of them not in the file yet"
+                    ", {frames} frames, {unmoved} of them not in the file yet"
                 )
             }
             _ => Ok(()),
