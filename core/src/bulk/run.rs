@@ -108,6 +108,20 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     }
 
     /// Leaves out this many rows at the beginning of the source: those that a [report](BulkReport::rows) says are done.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// let report = db.bulk_insert().skip_rows(200).run(items(250)).await?;
+    /// assert_eq!((report.rows, report.written), (250, 50));
+    /// # Ok(()) }
+    /// ```
     pub const fn skip_rows(mut self, rows: u64) -> Self {
         self.skip_rows = rows;
         self
@@ -211,6 +225,26 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
 
     /// Runs it with the rows of a stream.
     ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// let (send, receive) = tokio::sync::mpsc::channel(10);
+    /// tokio::spawn(async move {
+    ///     for item in items(250) {
+    ///         send.send(item).await.unwrap(); // as they come
+    ///     }
+    /// });
+    /// let received = futures_util::stream::unfold(receive, async |mut receive| Some((receive.recv().await?, receive)));
+    /// assert_eq!(db.bulk_insert().run_stream(received).await?.written, 250);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`run`](Self::run).
@@ -289,6 +323,22 @@ impl<E: Entity> Bulk<'_, Updating<E>> {
     }
 
     /// Passes over entities whose rows are gone, or have another version.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// db.bulk_insert_optimized(items(1)).await?;
+    /// let named = [1, 2].map(|id| Item { id, name: "tea".into() });
+    /// let report = db.bulk_update().skip_missing().run(named).await?;
+    /// assert_eq!((report.written, report.passed_over), (1, 1));
+    /// # Ok(()) }
+    /// ```
     pub fn skip_missing(mut self) -> Self {
         self.operation.skip_missing();
         self
