@@ -365,6 +365,8 @@ async fn the_reader_of_another_process_is_told_as_foreign() {
     })
     .await;
     assert!(held.is_blocked());
+    // It is named as such only in the problems of a log that is large.
+    assert!(db.health().await.is_healthy());
     peer.end();
     until("the log is free", async || {
         let status = status(&db).await;
@@ -497,6 +499,12 @@ async fn a_database_that_is_not_well_says_why() {
     let db = opened(Mode::ALL[0], policy).await;
     let health = db.health().await;
     assert!(health.is_healthy() && health.is_in_place, "{health:?}");
+    // Case 54: by the other name a program would not find the log.
+    let other = db.path().with_file_name("other.db");
+    std::fs::hard_link(db.path(), &other).unwrap();
+    let problems = db.health().await.problems;
+    assert!(problems[0].contains("2 names (hard links)"), "{problems:?}");
+    std::fs::remove_file(other).unwrap();
     let leaked = Leaked::new(&db, "report").await;
     save_until(&db, "the log is large and held", |status| {
         status.frames > 100 && status.is_blocked()

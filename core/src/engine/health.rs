@@ -14,7 +14,7 @@ use crate::{
         Engine, busy,
         checkpoint::{Mode, run},
         core::Core,
-        location::beside,
+        location::{beside, names},
         passes::Pass,
         sqlite_error::from_rusqlite,
         streaming::lost,
@@ -62,6 +62,12 @@ fn health(core: &Core, status: Result<WalStatus>) -> Health {
         Ok(log) => problems.extend(of_log(core, log)),
         Err(error) => problems.push(error.to_string()),
     }
+    let names = names(&core.location.path);
+    if names > 1 {
+        problems.push(format!(
+            "the file has {names} names (hard links), and who opens it by another one does not see its log: remove the others"
+        ));
+    }
     let checkpoint_error = core.passes.read().error;
     if let Some(error) = &checkpoint_error {
         problems.push(format!("the last checkpoint failed: {error}"));
@@ -88,7 +94,8 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
     if log.used >= policy.warn_at.0 && (log.unmoved() > 0 || log.is_blocked()) {
         let because = match reader {
             _ if log.is_held_by_foreign_reader => {
-                ", held by a reader of another process".to_owned()
+                ", held by a reader of another process, or on a connection of the application's own"
+                    .to_owned()
             }
             Some(reader) if log.is_blocked() => {
                 format!(", held by {}, open for {:.1?}", reader.label, reader.age)
