@@ -221,6 +221,21 @@ impl Database {
     }
 
     /// Describes how the rows with keys are deleted. Keys that no row has are passed over.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// db.bulk_insert_optimized(items(3)).await?;
+    /// let report = db.bulk_delete::<Item>().run([1, 2, 9]).await?;
+    /// assert_eq!((report.written, report.passed_over), (2, 1));
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn bulk_delete<'p, E: Entity>(&self) -> Bulk<'p, Deleting<E>> {
         Bulk::new(self.engine.clone(), Location::caller(), Deleting::new())
@@ -521,7 +536,7 @@ impl Database {
     /// `Refused` for what must not be overwritten: a file that is there, unless [`replace`](Backup::replace) is asked for; the
     /// database itself, by any name, or its log; a database that is open in this process, or beside which a log lies. `Full`
     /// when there is no room, which is looked at first; `CannotOpen` for a folder that is missing; `ReadOnly` for one that
-    /// cannot be written; `Corrupt` when the database is damaged; `Io`; `FileMoved`.
+    /// cannot be written; `Corrupt` when the database is damaged; `Interrupted` when it is stopped by its callback; `Options` for a path to memory; `Io`; `Closed`; `FileMoved`.
     ///
     /// # Panics
     ///
@@ -564,6 +579,21 @@ impl Database {
     }
 
     /// Moves the whole log into the database file and truncates it, if no reader is in the way.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// db.bulk_insert_optimized(items(250)).await?;
+    /// assert!(db.checkpoint().await?.is_complete());
+    /// assert_eq!(db.wal_status().await?.bytes, 0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -614,6 +644,17 @@ impl Database {
     /// What comes later through any handle is refused with kind `Closed`. Reads under way are finished, and their
     /// connections closed as they come back.
     ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// let other = db.clone();
+    /// assert!(db.close().await?.is_complete());
+    /// assert_eq!(other.checkpoint().await.unwrap_err().kind(), ErrorKind::Closed);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// `Closed` if it was closed before; `QueueTimeout` if a transaction does not end. A file that has moved is closed
@@ -633,6 +674,18 @@ impl Database {
     }
 
     /// Who holds the writer at the moment, and for how long: what a health check should look at.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// assert_eq!(db.writer_holder(), None);
+    /// let tx = db.begin().await?;
+    /// assert!(db.writer_holder().unwrap().label.starts_with("db.begin at "));
+    /// tx.rollback().await?;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn writer_holder(&self) -> Option<Holder> {
         self.engine.held_by()

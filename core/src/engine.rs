@@ -14,6 +14,8 @@
 //! | raw queries of a session | sqlx's worker thread of that connection | sqlx's design |
 //! | the merge of a session | whoever leads the slot, as a save; a thread if it is long | it is a unit like a save |
 //! | checkpoints | a thread of their own | they wait for the disk |
+//! | backups, checks of the file | a thread, on a connection of their own beside the pool's | they read everything |
+//! | imports | the task that asks makes values, a thread writes | the writer is let go of between two chunks |
 //!
 //! A statement on a task never waits for a lock: the busy timeout of those connections is zero, and what meets
 //! another process moves to a thread, which can wait.

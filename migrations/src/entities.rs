@@ -29,11 +29,14 @@ use std::path::Path;
 use anabranch::error::{Error, ErrorKind, Result};
 use rusqlite::Connection;
 
-use crate::entities::{
-    catalog::{Class, Listed, Table},
-    draft::Draft,
-    indexes::{IndexNames, Indexes},
-    notes::{Notes, shown},
+use crate::{
+    entities::{
+        catalog::{Class, Listed, Table},
+        draft::Draft,
+        indexes::{IndexNames, Indexes},
+        notes::{Notes, shown},
+    },
+    look,
 };
 
 /// What to write.
@@ -149,8 +152,8 @@ pub struct Generated {
 /// # Ok(()) }
 /// ```
 pub fn generate(path: &Path, options: &Options) -> Result<Generated> {
-    let connection = open::read_only(path)?;
-    let read = read(&connection, options);
+    let look = look::open(path)?;
+    let read = read(&look.connection, options);
     let (page, notes) = read.map_err(|error| match error {
         Failed::Sqlite(error) => open::failed(path, &error),
         Failed::Known(error) => error,
@@ -177,6 +180,8 @@ impl From<rusqlite::Error> for Failed {
 type Page = (Vec<model::Entity>, Vec<Indexes>);
 
 fn read(connection: &Connection, options: &Options) -> std::result::Result<(Page, Notes), Failed> {
+    // One state of it.
+    connection.execute_batch("BEGIN")?;
     let listed = catalog::list(connection)?;
     check_wanted(&listed, options).map_err(Failed::Known)?;
     let mut notes = Notes::default();

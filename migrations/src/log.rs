@@ -9,7 +9,7 @@
 //! let connection = rusqlite::Connection::open(&path)?;
 //! connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
 //! let log = Watch::new(&path)?.look()?;
-//! assert!(log.bytes > 0 && log.waiting() > Some(0));
+//! assert!(log.bytes > 0 && log.unmoved() > Some(0));
 //! # Ok(()) }
 //! ```
 
@@ -24,6 +24,18 @@ use crate::{
 };
 
 /// What there is of a log.
+///
+/// ```
+/// use anabranch_migrations::log::Watch;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// # let connection = rusqlite::Connection::open(&path)?;
+/// # connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
+/// println!("{}", Watch::new(&path)?.look()?); // 8272 bytes, 2 frames, 2 of them not in the file yet
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Log {
@@ -36,9 +48,23 @@ pub struct Log {
 }
 
 impl Log {
-    /// The frames that are in the log alone.
+    /// How many frames are not in the database file yet.
+    ///
+    /// ```
+    /// use anabranch_migrations::log::Watch;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("app.db");
+    /// # let connection = rusqlite::Connection::open(&path)?;
+    /// # connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
+    /// assert!(Watch::new(&path)?.look()?.unmoved() > Some(0));
+    /// connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
+    /// assert_eq!(Watch::new(&path)?.look()?.unmoved(), Some(0));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
-    pub fn waiting(&self) -> Option<u64> {
+    pub fn unmoved(&self) -> Option<u64> {
         Some(self.frames?.saturating_sub(self.moved?))
     }
 }
@@ -46,11 +72,11 @@ impl Log {
 impl fmt::Display for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.bytes)?;
-        match (self.frames, self.waiting()) {
-            (Some(frames), Some(waiting)) => {
+        match (self.frames, self.unmoved()) {
+            (Some(frames), Some(unmoved)) => {
                 write!(
                     f,
-                    ", {frames} frames, {waiting} of them not in the file yet"
+                    ", {frames} frames, {unmoved} of them not in the file yet"
                 )
             }
             _ => Ok(()),
@@ -59,6 +85,21 @@ impl fmt::Display for Log {
 }
 
 /// Looks at a log, as often as one likes, and changes nothing.
+///
+/// ```
+/// use anabranch_migrations::log::Watch;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// # let connection = rusqlite::Connection::open(&path)?;
+/// # connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
+/// let watch = Watch::new(&path)?;
+/// let before = watch.look()?;
+/// connection.execute_batch("INSERT INTO note VALUES ('hello')")?;
+/// assert!(watch.look()?.frames > before.frames);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Watch {
     look: Look,
@@ -66,6 +107,19 @@ pub struct Watch {
 
 impl Watch {
     /// Opens the database to look at it.
+    ///
+    /// ```
+    /// use anabranch_migrations::log::Watch;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("app.db");
+    /// # let connection = rusqlite::Connection::open(&path)?;
+    /// # connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
+    /// assert!(Watch::new(&path).is_ok());
+    /// assert!(Watch::new(&folder.path().join("none.db")).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -75,12 +129,36 @@ impl Watch {
     }
 
     /// Whether the database is in mode WAL.
+    ///
+    /// ```
+    /// use anabranch_migrations::log::Watch;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("app.db");
+    /// # let connection = rusqlite::Connection::open(&path)?;
+    /// # connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
+    /// assert!(Watch::new(&path)?.is_wal());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_wal(&self) -> bool {
         self.look.is_wal
     }
 
     /// What there is now.
+    ///
+    /// ```
+    /// use anabranch_migrations::log::Watch;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("app.db");
+    /// # let connection = rusqlite::Connection::open(&path)?;
+    /// # connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE note (text TEXT)")?;
+    /// assert!(Watch::new(&path)?.look()?.bytes > 0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

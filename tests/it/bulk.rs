@@ -700,6 +700,35 @@ async fn an_atomic_operation_is_seen_by_sessions_as_a_whole() {
     assert_eq!(rows, 1_500);
 }
 
+/// Of an iterator nothing ever waits: whoever shares the task's thread got no turn before the first row was written.
+#[tokio::test]
+async fn others_get_their_turn_while_rows_are_skipped() {
+    let db = database().await;
+    let turns = Arc::new(AtomicU64::new(0));
+    let counts = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counts.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let mut most = 0;
+    let mut last = 0;
+    let rows = (0..50_000).map(|n| {
+        let now = turns.load(Ordering::Relaxed);
+        if now == last {
+            most += 1;
+        } else {
+            (last, most) = (now, 0);
+        }
+        assert!(most < 10_000, "nobody else had a turn");
+        item(n)
+    });
+    let report = db.bulk_insert().skip_rows(50_000).run(rows).await.unwrap();
+    assert_eq!((report.rows, report.written), (50_000, 0));
+    other.abort();
+}
+
 #[tokio::test]
 async fn the_log_does_not_grow_with_an_exclusive_import() {
     let db = database().await;

@@ -251,6 +251,31 @@ async fn a_transaction_that_is_open_when_the_file_is_lost_is_not_committed() {
     }
 }
 
+/// Whoever noticed by the allocator's connection closed it while it was lent, and waited for itself.
+#[tokio::test]
+async fn a_file_that_was_lost_is_noticed_first_by_whatever_looks() {
+    for lost in Lost::ALL {
+        for what in ["a backup", "an integrity check", "a state"] {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, db) = opened(Mode::Inline, folder.path()).await;
+            lost.happens_to(&path);
+            let told = async {
+                match what {
+                    "a backup" => db.backup_to(folder.path().join("copy.db")).await.map(drop),
+                    "an integrity check" => db.integrity().await.map(drop),
+                    _ => db.wal_status().await.map(drop),
+                }
+            };
+            let told = tokio::time::timeout(Duration::from_secs(30), told).await;
+            assert_told(&path, what, told.expect("it waits for itself"));
+            let health = tokio::time::timeout(Duration::from_secs(30), db.health()).await;
+            assert!(!health.expect("it waits for itself").is_in_place);
+            assert!(!folder.path().join("copy.db").exists());
+            db.close().await.unwrap();
+        }
+    }
+}
+
 /// The look at the commit itself: nobody noticed before.
 #[tokio::test]
 async fn a_commit_looks_at_the_file_first() {

@@ -46,6 +46,21 @@ impl Default for Csv {
 
 impl Csv {
     /// With commas, and a header.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id,price\n1,5\n".as_bytes(), Csv::new());
+    /// let report = db.bulk_insert::<Item>().run_import::<Item>(import).await?;
+    /// assert_eq!(report.written, 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -56,6 +71,21 @@ impl Csv {
     }
 
     /// What stands between the fields.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id;price\n1;5\n".as_bytes(), Csv::new().delimiter(b';'));
+    /// let report = db.bulk_insert::<Item>().run_import::<Item>(import).await?;
+    /// assert_eq!(report.written, 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn delimiter(mut self, delimiter: u8) -> Self {
         self.delimiter = delimiter;
@@ -63,6 +93,21 @@ impl Csv {
     }
 
     /// The first record is a row like any other: fields are taken in their order.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("1,5\n".as_bytes(), Csv::new().no_header());
+    /// let report = db.bulk_insert::<Item>().run_import::<Item>(import).await?;
+    /// assert_eq!(report.written, 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn no_header(mut self) -> Self {
         self.has_header = false;
@@ -70,6 +115,21 @@ impl Csv {
     }
 
     /// Fields with this text are read as empty ones, which are `None` for an `Option`.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: Option<i64> }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id,price\n1,NA\n".as_bytes(), Csv::new().null("NA"));
+    /// db.bulk_insert::<Item>().run_import::<Item>(import).await?;
+    /// assert_eq!(Item::query().one(&db).await?.price, None);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn null(mut self, text: impl Into<String>) -> Self {
         self.null = Some(text.into());

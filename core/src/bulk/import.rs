@@ -133,6 +133,20 @@ pub(in crate::bulk) struct ImportOptions {
 impl<R> Import<R> {
     /// An import of what a reader reads ([`run_import`](Bulk::run_import)), or a stream brings
     /// ([`run_import_stream`](Bulk::run_import_stream)). A reader needs no buffer of its own.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("{\"id\": 1, \"price\": 5}\n".as_bytes(), Format::Ndjson);
+    /// assert_eq!(db.bulk_insert::<Item>().run_import::<Item>(import).await?.written, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn new(source: R, format: impl Into<Format>) -> Self {
         Self {
             source,
@@ -151,12 +165,43 @@ impl<R> Import<R> {
 
     /// Leaves bad lines out. The report has their [number](BulkReport::bad_lines) and the [first of
     /// them](BulkReport::first_bad_lines).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id,price\n1,5\n2,much\n3,more\n".as_bytes(), Csv::new());
+    /// let report = db.bulk_insert::<Item>().run_import::<Item>(import.skip_bad_lines()).await?;
+    /// assert_eq!((report.written, report.bad_lines), (1, 2));
+    /// # Ok(()) }
+    /// ```
     pub const fn skip_bad_lines(mut self) -> Self {
         self.options.skips_bad_lines = true;
         self
     }
 
     /// How many bad lines the report has: a hundred unless told otherwise. All are counted.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id,price\n1,5\n2,much\n3,more\n".as_bytes(), Csv::new());
+    /// let import = import.skip_bad_lines().keep_bad_lines(1);
+    /// let report = db.bulk_insert::<Item>().run_import::<Item>(import).await?;
+    /// assert_eq!((report.bad_lines, report.first_bad_lines.len()), (2, 1));
+    /// # Ok(()) }
+    /// ```
     pub const fn keep_bad_lines(mut self, lines: usize) -> Self {
         self.options.kept_bad_lines = lines;
         self
@@ -197,6 +242,21 @@ impl<R> Import<R> {
 
     /// How many bytes a line may have, a record with all its lines: 16 MB unless told otherwise. So a file without ends of
     /// lines, or with a quote that is never closed, does not fill the memory.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id,price\n1,5\n".as_bytes(), Csv::new()).longest_line(5);
+    /// let failed = db.bulk_insert::<Item>().run_import::<Item>(import).await.unwrap_err();
+    /// assert_eq!((failed.kind(), failed.report().written), (ErrorKind::BadLine, 0));
+    /// # Ok(()) }
+    /// ```
     pub const fn longest_line(mut self, bytes: usize) -> Self {
         self.options.longest_line = bytes;
         self
@@ -225,6 +285,21 @@ impl<R> Import<R> {
 
     /// How many bytes there may be: more are an error of the kind `TooBig`. What was read before is written, unless it is known
     /// in advance how many there are.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id,price\n1,5\n".as_bytes(), Csv::new()).max_bytes(10);
+    /// let failed = db.bulk_insert::<Item>().run_import::<Item>(import).await.unwrap_err();
+    /// assert_eq!(failed.kind(), ErrorKind::TooBig);
+    /// # Ok(()) }
+    /// ```
     pub const fn max_bytes(mut self, bytes: u64) -> Self {
         self.options.max_bytes = bytes;
         self

@@ -76,6 +76,22 @@ const fn rows_at_once(width: usize) -> usize {
 }
 
 /// Inserts entities.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::bulk::{Bulk, Inserting};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+/// let insert: Bulk<'_, Inserting<Item>> = db.bulk_insert();
+/// assert_eq!(insert.run(items(3)).await?.written, 3);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Inserting<E> {
     rows: NewRows,
@@ -84,6 +100,22 @@ pub struct Inserting<E> {
 }
 
 /// Inserts entities, or changes the rows that are there.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::bulk::{Bulk, Upserting};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+/// let upsert: Bulk<'_, Upserting<Item>> = db.bulk_upsert(|upsert| upsert.on(Item::ID));
+/// assert_eq!(upsert.run(items(3)).await?.written, 3);
+/// # Ok(()) }
+/// ```
 pub struct Upserting<E> {
     upsert: Option<Upsert<E, Many>>,
     rows: NewRows,
@@ -92,6 +124,22 @@ pub struct Upserting<E> {
 }
 
 /// Changes the rows with the keys of entities.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::bulk::{Bulk, Updating};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+/// let update: Bulk<'_, Updating<Item>> = db.bulk_update();
+/// assert_eq!(update.skip_missing().run(items(3)).await?.passed_over, 3);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Updating<E> {
     columns: Vec<usize>,
@@ -103,6 +151,23 @@ pub struct Updating<E> {
 }
 
 /// Deletes the rows with these keys.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::bulk::{Bulk, Deleting};
+///
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+/// # db.bulk_insert_optimized(items(3)).await?;
+/// let delete: Bulk<'_, Deleting<Item>> = db.bulk_delete();
+/// assert_eq!(delete.run([1, 2, 9]).await?.written, 2);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Deleting<E> {
     of: PhantomData<fn(E)>,

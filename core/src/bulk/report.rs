@@ -8,6 +8,23 @@ use crate::{
 };
 
 /// How far a bulk operation is, told after each transaction.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+/// let insert = db.bulk_insert().on_progress(|progress| {
+///     println!("{} of {:?} rows, {:.0} a second", progress.rows, progress.total, progress.rows_per_second);
+///     std::ops::ControlFlow::Continue(())
+/// });
+/// insert.run(items(2_500)).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct BulkProgress {
@@ -26,6 +43,21 @@ pub struct BulkProgress {
 }
 
 /// What a bulk operation has done.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Item { #[entity(id)] id: i64, name: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+/// let report = db.bulk_insert_optimized(items(2_500)).await?;
+/// assert!(report.is_complete);
+/// assert_eq!((report.rows, report.written, report.transactions), (2_500, 2_500, 3));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BulkReport {
@@ -50,6 +82,20 @@ pub struct BulkReport {
 
 impl BulkReport {
     /// Rows that were written or passed over, of each second.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// let report = db.bulk_insert_optimized(items(2_500)).await?;
+    /// println!("{} rows, {:.0} a second", report.written, report.rows_per_second());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a rate is not exact anyway")]
     pub fn rows_per_second(&self) -> f64 {
@@ -122,12 +168,40 @@ impl BulkError {
     }
 
     /// What went wrong.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = ["tea", "cake", "tea"].map(|name| Item { id: 0, name: name.into() });
+    /// let failed = db.bulk_insert().run(items).await.unwrap_err();
+    /// assert_eq!(failed.kind(), ErrorKind::Unique);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.inner.error.kind()
     }
 
     /// The row of the source that failed, counted from 0; `None` if it is one of [several](Self::rows).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = ["tea", "cake", "tea"].map(|name| Item { id: 0, name: name.into() });
+    /// let failed = db.bulk_insert().run(items).await.unwrap_err();
+    /// assert_eq!(failed.row(), Some(2));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn row(&self) -> Option<u64> {
         (self.inner.rows.end - self.inner.rows.start == 1).then_some(self.inner.rows.start)
@@ -135,12 +209,41 @@ impl BulkError {
 
     /// The rows of the source, counted from 0, among which the one is that failed: all of a transaction where SQLite found
     /// it only at its end; none where it is not about a row.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = ["tea", "cake", "tea"].map(|name| Item { id: 0, name: name.into() });
+    /// let failed = db.bulk_insert().run(items).await.unwrap_err();
+    /// assert_eq!(failed.rows(), 2..3);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn rows(&self) -> Range<u64> {
         self.inner.rows.clone()
     }
 
     /// The line of an [`Import`](super::Import) in which that row begins, counted from 1.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Csv, Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, price: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id,price\n1,5\n2,much\n".as_bytes(), Csv::new());
+    /// let failed = db.bulk_insert::<Item>().run_import::<Item>(import).await.unwrap_err();
+    /// assert_eq!((failed.row(), failed.line()), (Some(1), Some(3)));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn line(&self) -> Option<u64> {
         let lines = &self.inner.lines;
@@ -148,6 +251,20 @@ impl BulkError {
     }
 
     /// What is committed.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = ["tea", "cake", "tea"].map(|name| Item { id: 0, name: name.into() });
+    /// let failed = db.bulk_insert().run(items).await.unwrap_err();
+    /// assert_eq!((failed.report().rows, failed.report().written), (0, 0)); // one transaction, undone
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn report(&self) -> &BulkReport {
         &self.inner.report
@@ -158,6 +275,20 @@ impl BulkError {
     }
 
     /// The error itself.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = ["tea", "cake", "tea"].map(|name| Item { id: 0, name: name.into() });
+    /// let failed = db.bulk_insert().run(items).await.unwrap_err();
+    /// assert_eq!(failed.error().table(), Some("item"));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.inner.error

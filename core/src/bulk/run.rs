@@ -31,6 +31,8 @@ use crate::{
 
 /// How many rows a transaction has unless told otherwise.
 const CHUNK_ROWS: usize = 1_000;
+/// After so many rows that came without a wait others get a turn, also where none of them is written.
+const ROWS_IN_A_TURN: usize = CHUNK_ROWS;
 /// A chunk with this many bytes of text and blobs is written, however few its rows.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 
@@ -106,6 +108,20 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     }
 
     /// Leaves out this many rows at the beginning of the source: those that a [report](BulkReport::rows) says are done.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// let report = db.bulk_insert().skip_rows(200).run(items(250)).await?;
+    /// assert_eq!((report.rows, report.written), (250, 50));
+    /// # Ok(()) }
+    /// ```
     pub const fn skip_rows(mut self, rows: u64) -> Self {
         self.skip_rows = rows;
         self
@@ -209,6 +225,26 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
 
     /// Runs it with the rows of a stream.
     ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// let (send, receive) = tokio::sync::mpsc::channel(10);
+    /// tokio::spawn(async move {
+    ///     for item in items(250) {
+    ///         send.send(item).await.unwrap(); // as they come
+    ///     }
+    /// });
+    /// let received = futures_util::stream::unfold(receive, async |mut receive| Some((receive.recv().await?, receive)));
+    /// assert_eq!(db.bulk_insert().run_stream(received).await?.written, 250);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`run`](Self::run).
@@ -287,6 +323,22 @@ impl<E: Entity> Bulk<'_, Updating<E>> {
     }
 
     /// Passes over entities whose rows are gone, or have another version.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// db.bulk_insert_optimized(items(1)).await?;
+    /// let named = [1, 2].map(|id| Item { id, name: "tea".into() });
+    /// let report = db.bulk_update().skip_missing().run(named).await?;
+    /// assert_eq!((report.written, report.passed_over), (1, 1));
+    /// # Ok(()) }
+    /// ```
     pub fn skip_missing(mut self) -> Self {
         self.operation.skip_missing();
         self
@@ -343,6 +395,8 @@ struct Run<'p, O> {
     report: BulkReport,
     /// What is written.
     written: BulkReport,
+    /// Rows that came since the task last waited.
+    in_this_turn: usize,
     began: Instant,
     has_ended: bool,
 }
@@ -382,6 +436,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             on_their_way: VecDeque::new(),
             written: report.clone(),
             report,
+            in_this_turn: 0,
             began,
             has_ended: false,
         })
@@ -443,9 +498,16 @@ impl<'p, O: BulkOperation> Run<'p, O> {
     /// The next row of the source; while it makes one wait, what came of chunks.
     async fn next(&mut self, is_done: bool, source: &mut impl Source<O::Item>) -> Next<O::Item> {
         poll_fn(|context| {
+            if self.in_this_turn >= ROWS_IN_A_TURN {
+                self.in_this_turn = 0;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if let Poll::Ready(row) = source.poll_row(is_done, context) {
+                self.in_this_turn += 1;
                 return Poll::Ready(Next::Row(row));
             }
+            self.in_this_turn = 0;
             match self.writer.poll_answer(context) {
                 Poll::Ready(Some(answer)) => Poll::Ready(Next::Answer(answer)),
                 // The thread is gone: the next chunk will tell.

@@ -15,6 +15,17 @@ use crate::{
 };
 
 /// A backup that is being described; awaiting it makes it. See [`Database::backup_to`](super::Database::backup_to).
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # let path = db.path().with_file_name("backup.db");
+/// let report = db.backup_to(&path).compact().await?;
+/// assert_eq!(report.bytes, std::fs::metadata(&path).unwrap().len());
+/// # Ok(()) }
+/// ```
 #[must_use = "a backup is made when it is awaited"]
 pub struct Backup<'p> {
     engine: Engine,
@@ -37,6 +48,18 @@ impl<'p> Backup<'p> {
 
     /// Replaces a file that is there, at once, when the backup is complete and checked: there always is a whole one. A
     /// database that is open, or beside which a log lies, is not replaced.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # let path = db.path().with_file_name("backup.db");
+    /// db.backup_to(&path).await?;
+    /// assert_eq!(db.backup_to(&path).await.unwrap_err().kind(), ErrorKind::Refused);
+    /// db.backup_to(&path).replace().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn replace(mut self) -> Self {
         self.options.replaces = true;
         self
@@ -44,6 +67,23 @@ impl<'p> Backup<'p> {
 
     /// Leaves out free pages, as a VACUUM of the copy: the database itself stays as it is. Needs room for two copies
     /// meanwhile. In tables without an integer key rows may have other rowids.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
+    /// # let path = db.path().with_file_name("backup.db");
+    /// db.bulk_insert_optimized(items(10_000)).await?;
+    /// Item::query().delete().execute(&db).await?;
+    /// let report = db.backup_to(&path).compact().await?;
+    /// assert!(report.pages < 10);
+    /// # Ok(()) }
+    /// ```
     pub const fn compact(mut self) -> Self {
         self.options.compacts = true;
         self

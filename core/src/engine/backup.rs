@@ -40,6 +40,24 @@ pub(crate) struct BackupOptions {
 }
 
 /// What a backup is at.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::engine::BackupStep;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # let path = db.path().with_file_name("backup.db");
+/// let mut steps = Vec::new();
+/// let backup = db.backup_to(&path).on_progress(|progress| {
+///     steps.push(progress.step);
+///     std::ops::ControlFlow::Continue(())
+/// });
+/// backup.await?;
+/// assert_eq!(steps, [BackupStep::Copying, BackupStep::Verifying]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackupStep {
@@ -52,6 +70,20 @@ pub enum BackupStep {
 }
 
 /// How far a backup is.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # let path = db.path().with_file_name("backup.db");
+/// let backup = db.backup_to(&path).on_progress(|progress| {
+///     println!("{:?}: {} of {} pages, {:?}", progress.step, progress.pages, progress.total, progress.elapsed);
+///     std::ops::ControlFlow::Continue(())
+/// });
+/// backup.await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupProgress {

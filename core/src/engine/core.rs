@@ -29,7 +29,7 @@ use crate::{
         reader_gate::ReaderGate,
         rerun::Heats,
         sessions::Sessions,
-        slot::{End, Label, Slot},
+        slot::{End, HeldBy, Label, Slot},
         threads::Threads,
         whereabouts::Whereabouts,
         writer::{Answer, Unit, Writer, lead},
@@ -77,6 +77,9 @@ pub(in crate::engine) struct Core {
     /// Last, so that a temporary folder is removed after the connections are closed.
     pub(in crate::engine) location: Location,
 }
+
+/// A reader that is open, and since when.
+pub(in crate::engine) type OpenReader = (Label, Instant);
 
 /// The writer, while a lease is held.
 pub(in crate::engine) struct WriterGuard<'a>(MutexGuard<'a, Option<Writer>>);
@@ -143,7 +146,9 @@ impl Core {
             Ok(_) => self.counters.passes_incomplete.add(1),
             Err(_) => {}
         }
-        self.passes.note(pass, Instant::now());
+        let oldest = oldest_reader(self).map(|(_, since)| since);
+        self.passes
+            .note(pass.map(|pass| (pass, oldest)), Instant::now());
     }
 
     /// A pass that cuts the log's file has ended; with the slot held.
@@ -174,6 +179,22 @@ impl Core {
         }
         self.lose();
         Err(self.moved())
+    }
+
+    /// The same by the allocator's connection, for whoever has none yet. It is given back before what is lost is closed,
+    /// which it is itself.
+    pub(in crate::engine) fn look_by_head(&self) -> Result<()> {
+        let has_moved = self
+            .allocator
+            .with_head(|head| Ok(self.whereabouts.look(head)));
+        match has_moved {
+            Ok(false) => Ok(()),
+            Err(error) if !self.whereabouts.is_moved() => Err(error),
+            _ => {
+                self.lose();
+                Err(self.moved())
+            }
+        }
     }
 
     /// The same, as seen a moment ago at the latest.
@@ -267,6 +288,18 @@ impl Core {
             })
             .map(drop)
     }
+}
+
+/// The reader of ours that is open for longest.
+pub(in crate::engine) fn oldest_reader(core: &Core) -> Option<OpenReader> {
+    let held = core.slot.held_by();
+    let writer = held
+        .filter(|held| held.label.is_of_application())
+        .and_then(|HeldBy { label, age }| Some((label, Instant::now().checked_sub(age)?)));
+    [core.pool.oldest(), core.sessions.pool.oldest(), writer]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(_, since)| *since)
 }
 
 /// Without its thread the slot is of no use: nothing would expire, and nothing wait for the disk.

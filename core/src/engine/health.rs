@@ -14,23 +14,21 @@ use crate::{
         Engine, busy,
         checkpoint::{Mode, run},
         core::Core,
-        location::beside,
+        location::{beside, names},
         passes::Pass,
-        slot::{HeldBy, Label},
         sqlite_error::from_rusqlite,
         streaming::lost,
     },
-    error::{Error, Result},
+    error::Result,
     observe::{Health, Holder, WalStatus},
 };
+
+pub(in crate::engine) use crate::engine::core::oldest_reader;
 
 /// In bytes.
 const FRAME_HEADER: u64 = 24;
 /// For how long the writer is held by one before that is a problem.
 const WRITER_HELD: Duration = Duration::from_secs(10);
-
-/// A reader that is open, and since when.
-pub(in crate::engine) type OpenReader = (Label, Instant);
 
 impl Engine {
     /// The state of the log.
@@ -45,35 +43,14 @@ impl Engine {
 
     /// Whether the file is well.
     pub(crate) async fn health(&self) -> Health {
-        let core = Arc::clone(&self.core);
-        let (answer, answered) = oneshot::channel();
-        let started = self.core.threads.run(move || {
-            drop(answer.send(health(&core)));
-        });
-        match started {
-            Ok(()) => answered.await.unwrap_or_else(|_| unknown(&lost())),
-            Err(error) => unknown(&error),
-        }
-    }
-}
-
-/// The answer where nothing could be asked.
-fn unknown(error: &Error) -> Health {
-    Health {
-        problems: vec![error.to_string()],
-        writer: None,
-        queued: 0,
-        wal: None,
-        is_in_place: true,
-        checkpoint_error: None,
+        let status = self.wal_status().await;
+        health(&self.core, status)
     }
 }
 
 /// What of the file is not well.
-fn health(core: &Core) -> Health {
+fn health(core: &Core, status: Result<WalStatus>) -> Health {
     let mut problems = Vec::new();
-    let status = status(core);
-    let is_in_place = !core.whereabouts.is_moved();
     let writer = core.slot.held_by();
     if let Some(held) = writer.as_ref().filter(|held| held.age > WRITER_HELD) {
         problems.push(format!(
@@ -84,6 +61,12 @@ fn health(core: &Core) -> Health {
     match &status {
         Ok(log) => problems.extend(of_log(core, log)),
         Err(error) => problems.push(error.to_string()),
+    }
+    let names = names(&core.location.path);
+    if names > 1 {
+        problems.push(format!(
+            "the file has {names} names (hard links), and who opens it by another one does not see its log: remove the others"
+        ));
     }
     let checkpoint_error = core.passes.read().error;
     if let Some(error) = &checkpoint_error {
@@ -97,7 +80,7 @@ fn health(core: &Core) -> Health {
         }),
         queued: core.slot.queued(),
         wal: status.ok(),
-        is_in_place,
+        is_in_place: !core.whereabouts.is_moved(),
         checkpoint_error,
     }
 }
@@ -107,13 +90,19 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
     let policy = &core.options.wal_policy;
     let mut problems = Vec::new();
     let reader = log.oldest_reader.as_ref();
-    if log.used >= policy.warn_at.0 {
+    // One that is moved, and that no reader holds, starts anew with the next commit.
+    if log.used >= policy.warn_at.0 && (log.unmoved() > 0 || log.is_blocked()) {
         let because = match reader {
-            _ if log.is_held_by_foreign_reader => "a reader of another process".to_owned(),
-            Some(reader) => format!("{}, open for {:.1?}", reader.label, reader.age),
-            None => "nobody that is known".to_owned(),
+            _ if log.is_held_by_foreign_reader => {
+                ", held by a reader of another process, or on a connection of the application's own"
+                    .to_owned()
+            }
+            Some(reader) if log.is_blocked() => {
+                format!(", held by {}, open for {:.1?}", reader.label, reader.age)
+            }
+            _ => String::new(),
         };
-        problems.push(format!("the log has {} bytes, held by {because}", log.used));
+        problems.push(format!("the log has {} bytes{because}", log.used));
     }
     if let Some(reader) = reader.filter(|reader| reader.age > policy.reader_age) {
         problems.push(format!(
@@ -126,22 +115,13 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
 
 /// Reads the state of the log. Blocks while another process recovers it.
 fn status(core: &Core) -> Result<WalStatus> {
-    // A file that has moved takes the allocator's connection away: not while it is lent.
+    core.look_by_head()?;
     let seen = busy::retrying(core.options.busy_timeout, || {
-        core.allocator.with_head(|head| {
-            if core.whereabouts.look(head) {
-                return Ok(None);
-            }
-            Ok(Some((look(head)?, frame_size(head)?)))
-        })
+        (core.allocator).with_head(|head| Ok((look(head)?, frame_size(head)?)))
     });
-    let seen = match seen {
-        Err(_) if core.whereabouts.is_moved() => None,
+    let (log, frame) = match seen {
+        Err(_) if core.whereabouts.is_moved() => return Err(core.moved()),
         seen => seen?,
-    };
-    let Some((log, frame)) = seen else {
-        core.lose();
-        return Err(core.moved());
     };
     let now = Instant::now();
     let passed = core.passes.read();
@@ -182,17 +162,4 @@ pub(in crate::engine) fn frame_size(connection: &Connection) -> Result<u64> {
 /// A `stat`, which leaves SQLite's locks alone.
 pub(in crate::engine) fn log_bytes(core: &Core) -> u64 {
     fs::metadata(beside(&core.location.path, "-wal")).map_or(0, |log| log.len())
-}
-
-/// The reader of ours that is open for longest.
-pub(in crate::engine) fn oldest_reader(core: &Core) -> Option<OpenReader> {
-    let writer = core
-        .slot
-        .held_by()
-        .filter(|held| held.label.is_of_application())
-        .and_then(|HeldBy { label, age }| Some((label, Instant::now().checked_sub(age)?)));
-    [core.pool.oldest(), core.sessions.pool.oldest(), writer]
-        .into_iter()
-        .flatten()
-        .min_by_key(|(_, since)| *since)
 }

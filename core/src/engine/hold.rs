@@ -100,9 +100,12 @@ impl Endable for Hold {
             self.ended.send_replace(true);
             idle.take()
         };
-        self.progress.stop_present();
         // It goes back, and its transaction ends with it.
         drop(idle);
+    }
+
+    fn stop(&self) {
+        self.progress.stop_present();
     }
 }
 

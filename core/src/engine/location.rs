@@ -191,6 +191,18 @@ pub(in crate::engine) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// How many names a file has. Its log is found by the name: whoever opens it by another one does not see the log.
+#[cfg(unix)]
+pub(in crate::engine) fn names(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).map_or(1, |found| found.nlink())
+}
+
+#[cfg(not(unix))]
+pub(in crate::engine) fn names(_path: &Path) -> u64 {
+    1
+}
+
 /// Which file the path leads to. A `stat`, which leaves SQLite's locks alone; opening and closing the file would drop
 /// them.
 #[cfg(unix)]

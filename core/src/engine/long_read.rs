@@ -75,9 +75,11 @@ impl LongRead {
             ..Hooks::default()
         };
         let path = &core.location.path;
+        // Of another file at the path neither the log nor its index is touched: they may still be those of ours.
+        core.look_by_head()?;
         let opened = open(path, &core.options, Role::Reader, None, hooks);
-        // It found whatever is at the path by now: a connection from the start knows whether that is our file.
-        core.allocator.with_head(|head| core.look(head))?;
+        // It found whatever was at the path by then.
+        core.look_by_head()?;
         let connection = opened?;
         // Here is a thread, which may wait for another process that recovers the log.
         connection

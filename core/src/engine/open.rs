@@ -22,7 +22,8 @@ use crate::{
         hooks::{Authorizer, Progress, WalSize, Watch},
         key::Allocator,
         location::{
-            FileId, Location, beside, check_file_system, check_path, explain, file_id, spelled,
+            FileId, Location, beside, check_file_system, check_path, explain, file_id, names,
+            spelled,
         },
         lost_log,
         options::{Execution, Options, Synchronous},
@@ -93,6 +94,14 @@ pub(in crate::engine) fn open_file(path: &Path, options: &Options) -> Result<Arc
     // By a hard link it may have been opened meanwhile.
     if let Some(other) = find(&core.location.path)? {
         return joined(other, options);
+    }
+    let names = names(&core.location.path);
+    if names > 1 {
+        tracing::warn!(
+            path = %core.location.path.display(),
+            names,
+            "the file has several names (hard links): who opens it by another one does not see its log"
+        );
     }
     let file = OpenFile::of(&core)?;
     open_files().push(file);

@@ -12,6 +12,8 @@ use crate::{
 
 /// For how long a pass has to be stopped at the same frame before that is laid to one reader.
 const STUCK: Duration = Duration::from_millis(800);
+/// For how long a pass says who is in the way: the monitor tries again every second.
+const FRESH: Duration = Duration::from_secs(3);
 
 /// What is remembered of the passes over one log.
 #[derive(Debug)]
@@ -26,10 +28,19 @@ pub(in crate::engine) struct Passed {
     /// Passes in a row that a reader stopped.
     pub(in crate::engine) incomplete: u32,
     pub(in crate::engine) complete_at: Instant,
-    /// The frame at which the passes are stopped, and since when.
-    stuck: Option<(u32, Instant)>,
+    stuck: Option<Stuck>,
     /// Why the last pass failed, if it did.
     pub(in crate::engine) error: Option<String>,
+}
+
+/// Passes that were stopped at the same frame.
+#[derive(Debug, Clone, Copy)]
+struct Stuck {
+    at: u32,
+    since: Instant,
+    last: Instant,
+    /// Whether the last of them met no reader of ours that is older than the first.
+    is_foreign: bool,
 }
 
 /// What a pass found.
@@ -61,11 +72,15 @@ impl Passes {
         }
     }
 
-    /// A pass has ended.
-    pub(in crate::engine) fn note(&self, pass: Result<Pass, &Error>, now: Instant) {
+    /// A pass has ended, beside readers of ours of which the oldest is open since then.
+    pub(in crate::engine) fn note(
+        &self,
+        pass: Result<(Pass, Option<Instant>), &Error>,
+        now: Instant,
+    ) {
         let mut state = self.lock();
         match pass {
-            Ok(pass) => state.note(pass, now),
+            Ok((pass, oldest)) => state.note(pass, oldest, now),
             Err(error) if error.kind() == ErrorKind::Busy => {
                 state.outcome = WalOutcome::OtherCheckpointer;
             }
@@ -83,7 +98,7 @@ impl Passes {
 }
 
 impl Passed {
-    fn note(&mut self, pass: Pass, now: Instant) {
+    fn note(&mut self, pass: Pass, oldest: Option<Instant>, now: Instant) {
         self.error = None;
         if pass.is_done() {
             self.outcome = WalOutcome::Complete;
@@ -98,9 +113,16 @@ impl Passed {
             WalOutcome::PartlyMoved
         };
         self.incomplete = self.incomplete.saturating_add(1);
-        if self.stuck.is_none_or(|(at, _)| at != pass.moved) {
-            self.stuck = Some((pass.moved, now));
-        }
+        let since = match self.stuck {
+            Some(stuck) if stuck.at == pass.moved => stuck.since,
+            _ => now,
+        };
+        self.stuck = Some(Stuck {
+            at: pass.moved,
+            since,
+            last: now,
+            is_foreign: oldest.is_none_or(|oldest| oldest > since),
+        });
     }
 
     /// Whether a reader keeps the log from being moved or from starting anew.
@@ -112,12 +134,15 @@ impl Passed {
     }
 
     /// Whether the log is held by somebody who is none of ours, of whom the oldest is open since then. One reader
-    /// stops each pass at the same frame; whoever began after the first of these is not the one.
+    /// stops each pass at the same frame; whoever began after the first of these is not the one. Those count too that were
+    /// open at the last pass: of a reader of ours that ended since, the next one will know.
     pub(in crate::engine) fn is_foreign(&self, oldest: Option<Instant>, now: Instant) -> bool {
         self.is_blocked()
-            && self.stuck.is_some_and(|(_, since)| {
-                now.saturating_duration_since(since) >= STUCK
-                    && oldest.is_none_or(|oldest| oldest > since)
+            && self.stuck.is_some_and(|stuck| {
+                stuck.is_foreign
+                    && stuck.last.saturating_duration_since(stuck.since) >= STUCK
+                    && now.saturating_duration_since(stuck.last) <= FRESH
+                    && oldest.is_none_or(|oldest| oldest > stuck.since)
             })
     }
 }
@@ -151,11 +176,11 @@ mod tests {
             (pass(20, 10, false), WalOutcome::PartlyMoved),
             (pass(20, 20, true), WalOutcome::MovedNotReset),
         ] {
-            passes.note(Ok(found), now);
+            passes.note(Ok((found, None)), now);
             assert_eq!(passes.read().outcome, outcome);
         }
         assert_eq!(passes.read().incomplete, 2);
-        passes.note(Ok(pass(0, 0, false)), now);
+        passes.note(Ok((pass(0, 0, false), None)), now);
         assert_eq!(passes.read().incomplete, 0);
     }
 
@@ -164,15 +189,30 @@ mod tests {
         let passes = Passes::new();
         let began = Instant::now();
         let foreign = |oldest, after| passes.read().is_foreign(oldest, began + after);
-        passes.note(Ok(pass(20, 10, false)), began);
-        assert!(!foreign(None, Duration::ZERO), "it may have ended");
-        passes.note(Ok(pass(30, 10, false)), began + SECOND);
+        passes.note(Ok((pass(20, 10, false), None)), began);
+        assert!(!foreign(None, SECOND), "it may have ended");
+        passes.note(Ok((pass(30, 10, false), None)), began + SECOND);
         assert!(foreign(None, SECOND));
         assert!(foreign(Some(began + SECOND), SECOND));
         assert!(!foreign(Some(began - SECOND), SECOND));
+        assert!(!foreign(None, 10 * SECOND), "nobody looked since");
         // Another one stops it now.
-        passes.note(Ok(pass(30, 20, false)), began + 2 * SECOND);
+        passes.note(Ok((pass(30, 20, false), None)), began + 2 * SECOND);
         assert!(!foreign(None, 2 * SECOND));
+    }
+
+    /// Until the next pass the end of one's own report was told as the reader of another process.
+    #[test]
+    fn a_reader_of_ours_that_has_ended_was_not_foreign() {
+        let passes = Passes::new();
+        let began = Instant::now();
+        let ours = Some(began - SECOND);
+        passes.note(Ok((pass(20, 10, false), ours)), began);
+        passes.note(Ok((pass(20, 10, false), ours)), began + SECOND);
+        assert!(!passes.read().is_foreign(None, began + SECOND));
+        // It ended, and there still is one.
+        passes.note(Ok((pass(20, 10, false), None)), began + 2 * SECOND);
+        assert!(passes.read().is_foreign(None, began + 2 * SECOND));
     }
 
     #[test]
@@ -183,7 +223,7 @@ mod tests {
         assert!(passes.read().error.is_some());
         passes.note(Err(&Error::new(ErrorKind::Busy, "another")), now);
         assert_eq!(passes.read().outcome, WalOutcome::OtherCheckpointer);
-        passes.note(Ok(pass(1, 1, false)), now);
+        passes.note(Ok((pass(1, 1, false), None)), now);
         assert_eq!(passes.read().error, None);
     }
 }

@@ -134,8 +134,12 @@ struct Loan {
 
 /// What holds a connection, and can be made to give it back.
 pub(in crate::engine) trait Endable: Send + Sync + std::fmt::Debug {
-    /// Ends it; to be called again while it lasts, since a statement may have begun meanwhile.
+    /// Gives it back if no statement runs on it, and has the one that runs be the last.
     fn end(&self);
+
+    /// Stops the statement that runs on the connection; called while that is on loan to it, under the pool's lock. To be
+    /// called again while it lasts, since the statement may have begun meanwhile.
+    fn stop(&self);
 }
 
 /// A connection on loan; it goes back when dropped.
@@ -281,13 +285,18 @@ impl<C: Pooled> Pool<C> {
 
     /// Tells, once, of each connection that is on loan for longer than a reader may be open, and ends it if asked to.
     pub(in crate::engine) fn end_old(&self, policy: &WalPolicy, counters: &Counters) {
-        for hold in self.old(policy, counters) {
+        for (loan, hold) in self.old(policy, counters) {
             hold.end();
+            // Once it is back, another's statement may run on it.
+            let state = self.lock();
+            if state.lent.iter().any(|other| other.number == loan) {
+                hold.stop();
+            }
         }
     }
 
-    /// Those that are to be ended: they come back, which is not to meet the lock.
-    fn old(&self, policy: &WalPolicy, counters: &Counters) -> Vec<Arc<dyn Endable>> {
+    /// Those that are to be ended, and their loans. They come back, which is not to meet the lock.
+    fn old(&self, policy: &WalPolicy, counters: &Counters) -> Vec<(u64, Arc<dyn Endable>)> {
         let mut ending = Vec::new();
         let mut state = self.lock();
         let old = |loan: &&mut Loan| loan.since.elapsed() > policy.reader_age;
@@ -306,7 +315,7 @@ impl<C: Pooled> Pool<C> {
                     "a reader is open for too long: the log cannot start anew"
                 );
             }
-            ending.extend(hold);
+            ending.extend(hold.map(|hold| (loan.number, hold)));
         }
         ending
     }
@@ -522,7 +531,10 @@ mod tests {
     use std::{
         future::Future,
         pin::{Pin, pin},
-        sync::Arc,
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicBool, Ordering},
+        },
         task::{Context, Poll, Waker},
         time::Duration,
     };
@@ -532,10 +544,12 @@ mod tests {
     use crate::{
         engine::{
             ffi::{Hooks, PlainConnection},
-            pool::{Lent, Pool, Reader},
+            pool::{Endable, Lent, Pool, Reader},
             slot::Label,
+            wal_policy::{OldReaders, WalPolicy},
         },
         error::{ErrorKind, Result},
+        observe::Counters,
     };
 
     const LONG: Duration = Duration::from_secs(60);
@@ -628,5 +642,47 @@ mod tests {
         assert_eq!(waits.await.unwrap_err().kind(), ErrorKind::Closed);
         drop(lent);
         assert_eq!(pool.lock().size, 0);
+    }
+    /// Has a connection, and gives it back when it is ended, if so.
+    #[derive(Debug)]
+    struct Held {
+        lent: Mutex<Option<Lent>>,
+        gives_back: bool,
+        is_stopped: AtomicBool,
+    }
+
+    impl Endable for Held {
+        fn end(&self) {
+            if self.gives_back {
+                self.lent.lock().unwrap().take();
+            }
+        }
+
+        fn stop(&self) {
+            self.is_stopped.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Its statement was stopped, and with bad luck that of whoever had the connection by then.
+    #[tokio::test]
+    async fn a_statement_is_stopped_only_while_its_connection_is_on_that_loan() {
+        let policy = WalPolicy::new()
+            .reader_age(Duration::ZERO)
+            .old_readers(OldReaders::Interrupt);
+        for gives_back in [true, false] {
+            let pool = pool(LONG);
+            let lent = pool.lend(Label::new("old")).await.unwrap();
+            let held = Arc::new(Held {
+                lent: Mutex::new(None),
+                gives_back,
+                is_stopped: AtomicBool::new(false),
+            });
+            let hold = Arc::downgrade(&held);
+            lent.can_be_ended(hold);
+            *held.lent.lock().unwrap() = Some(lent);
+            pool.end_old(&policy, &Counters::default());
+            assert_eq!(held.is_stopped.load(Ordering::Relaxed), !gives_back);
+            assert_eq!(pool.lock().lent.is_empty(), gives_back);
+        }
     }
 }

@@ -28,6 +28,17 @@ use crate::{
 };
 
 /// What [`Database::vacuum`](crate::database::Database::vacuum) did.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// let report = db.vacuum().await?;
+/// println!("{} bytes given back", report.bytes_before.saturating_sub(report.bytes_after));
+/// assert!(report.checkpoint.is_complete());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VacuumReport {

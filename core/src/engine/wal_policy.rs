@@ -52,6 +52,12 @@ pub enum OldReaders {
 
 impl WalPolicy {
     /// The defaults, which each method tells.
+    ///
+    /// ```
+    /// use anabranch::engine::WalPolicy;
+    ///
+    /// assert_eq!(WalPolicy::new(), WalPolicy::default());
+    /// ```
     pub const fn new() -> Self {
         Self {
             warn_at: Bytes::mib(256),
@@ -64,6 +70,16 @@ impl WalPolicy {
     }
 
     /// From which size of the log on an event warns, once until it is half as large again. Default: 256 MiB.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::engine::WalPolicy;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// let db = Database::builder("").wal_policy(WalPolicy::new().warn_at(Bytes::mib(64))).open_temporary().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn warn_at(mut self, size: Bytes) -> Self {
         self.warn_at = size;
         self
@@ -74,18 +90,49 @@ impl WalPolicy {
     /// new readers with them. Default: 4 GiB; at least four times `wal_autocheckpoint` pages.
     ///
     /// What one transaction writes is not cut: the log may be larger by that.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::engine::WalPolicy;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// let db = Database::builder("").wal_policy(WalPolicy::new().limit(Bytes::mib(512))).open_temporary().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn limit(mut self, size: Bytes) -> Self {
         self.limit = size;
         self
     }
 
     /// How old a reader may become. Default: five minutes.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::engine::WalPolicy;
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// let db = Database::builder("").wal_policy(WalPolicy::new().reader_age(Duration::from_secs(30))).open_temporary().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn reader_age(mut self, age: Duration) -> Self {
         self.reader_age = age;
         self
     }
 
     /// What becomes of older ones. Default: [`OldReaders::Warn`].
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::engine::{OldReaders, WalPolicy};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// let db = Database::builder("").wal_policy(WalPolicy::new().old_readers(OldReaders::Interrupt)).open_temporary().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn old_readers(mut self, then: OldReaders) -> Self {
         self.old_readers = then;
         self
@@ -93,6 +140,17 @@ impl WalPolicy {
 
     /// From which size on the log's file is cut once nobody wrote for a while. Default: 16 MiB, after ten seconds. It
     /// holds the writer for no longer than 50 milliseconds, and gives up if a reader is in the way.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::engine::WalPolicy;
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// let db = Database::builder("").wal_policy(WalPolicy::new().truncate_when_idle(Bytes::mib(4), Duration::from_secs(5))).open_temporary().await?;
+    /// # Ok(()) }
+    /// ```
     pub const fn truncate_when_idle(mut self, above: Bytes, idle: Duration) -> Self {
         self.truncate_above = above;
         self.idle = idle;

@@ -35,6 +35,17 @@ pub struct Health {
 
 impl Health {
     /// Whether nothing is wrong.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// assert!(db.health().await.is_healthy());
+    /// db.close().await?;
+    /// assert!(!db.health().await.is_healthy());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.problems.is_empty()

@@ -45,6 +45,16 @@ pub struct WalStatus {
 
 impl WalStatus {
     /// How many frames are not in the database file yet.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// db.checkpoint().await?;
+    /// assert_eq!(db.wal_status().await?.unmoved(), 0);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn unmoved(&self) -> u32 {
         self.frames.saturating_sub(self.moved)
@@ -52,6 +62,15 @@ impl WalStatus {
 
     /// Whether a reader keeps the log from being moved, or from starting anew. SQLite's busy flag does not say so: a
     /// passive checkpoint that a reader stops answers "not busy".
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// assert!(!db.wal_status().await?.is_blocked()); // nobody reads
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_blocked(&self) -> bool {
         matches!(

@@ -1,41 +1,9 @@
-//! Opens a database only to read it, and says what is in the way.
+//! Says what is in the way of reading a database.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use anabranch::error::{Error, ErrorKind, Result};
-use rusqlite::{Connection, ErrorCode, OpenFlags};
-
-/// How long another process may lock the file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A connection inside of a transaction that cannot write.
-pub(crate) fn read_only(path: &Path) -> Result<Connection> {
-    let absolute = shown(path);
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => {
-            return Err(Error::new(
-                ErrorKind::CannotOpen,
-                format!("{absolute} is a folder: name the database file in it"),
-            ));
-        }
-        Ok(_) => {}
-        Err(error) => {
-            return Err(Error::new(
-                ErrorKind::CannotOpen,
-                format!("{absolute} cannot be opened: {error}"),
-            ));
-        }
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        // What views and triggers of a foreign file call must not matter.
-        connection.pragma_update(None, "trusted_schema", false)?;
-        connection.execute_batch("BEGIN; SELECT count(*) FROM main.sqlite_schema;")?;
-        Ok(connection)
-    });
-    opened.map_err(|error| failed(path, &error))
-}
+use anabranch::error::{Error, ErrorKind};
+use rusqlite::ErrorCode;
 
 /// The error of SQLite as ours.
 pub(crate) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
