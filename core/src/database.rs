@@ -150,7 +150,7 @@ impl Database {
     ///
     /// # Cancel safety
     ///
-    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    /// As [`Bulk::run`].
     #[track_caller]
     pub fn bulk_insert_optimized<E: Entity>(
         &self,

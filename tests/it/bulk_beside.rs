@@ -185,3 +185,125 @@ async fn a_session_whose_key_sqlite_gave_to_another_row_runs_again() {
     assert!(error.is_conflict(), "{error}");
     assert_eq!(items(&db).await.len(), 3);
 }
+
+/// What waited for its turn was written all the same, at some time after the drop.
+#[tokio::test]
+async fn dropped_while_it_waits_for_the_writer_nothing_is_written() {
+    for mode in Mode::ALL {
+        for polls in [1, 2, 100] {
+            let db = notes(mode).await;
+            let held = db.begin().await.unwrap();
+            {
+                let rows = stream::iter(texts(100)).then(async |row| {
+                    tokio::task::yield_now().await;
+                    row
+                });
+                let mut bulk = pin!(db.bulk_insert().chunk_rows(10).run_stream(rows));
+                until("the chunk is queued", async || {
+                    assert!(bulk.as_mut().now_or_never().is_none());
+                    db.health().await.queued == 1
+                })
+                .await;
+                for _ in 0..polls {
+                    start(bulk.as_mut());
+                }
+            }
+            held.rollback().await.unwrap();
+            let mut ctx = db.context();
+            ctx.add(note("after it"));
+            ctx.save_changes().await.unwrap();
+            // Whatever may still come.
+            db.bulk_insert_optimized(texts(0)).await.unwrap();
+            until("the queue is empty", async || {
+                db.health().await.queued == 0 && db.writer_holder().is_none()
+            })
+            .await;
+            assert_eq!(count(&db).await, 1, "{mode:?}");
+            db.close().await.unwrap();
+        }
+    }
+}
+
+/// It waited for the chunk's turn, whoever had it, before it said how far it had come.
+#[tokio::test]
+async fn told_to_stop_while_a_chunk_waits_for_the_writer_it_ends_at_once() {
+    let db = notes(Mode::Inline).await;
+    let first = db.begin().await.unwrap();
+    let bulk = db
+        .bulk_insert()
+        .chunk_rows(10)
+        .on_progress(|_| ControlFlow::Break(()));
+    let mut bulk = pin!(bulk.run(texts(100)));
+    until("the chunk is queued", async || {
+        assert!(bulk.as_mut().now_or_never().is_none());
+        db.health().await.queued == 1
+    })
+    .await;
+    start(bulk.as_mut());
+    let mut second = pin!(db.begin());
+    start(second.as_mut());
+    first.rollback().await.unwrap();
+    let second = second.await.unwrap();
+    until("the next chunk is queued", async || {
+        db.health().await.queued == 1
+    })
+    .await;
+    let report = bulk.await.unwrap();
+    assert_eq!(
+        (report.rows, report.written, report.is_complete),
+        (10, 10, false)
+    );
+    assert_eq!(report.transactions, 1);
+    second.rollback().await.unwrap();
+    assert_eq!(count(&db).await, 10);
+}
+
+/// As long as another process has the lock nothing has begun.
+#[tokio::test]
+async fn dropped_while_another_process_writes_nothing_is_written() {
+    let db = notes(Mode::Inline).await;
+    let other = anabranch_tests::outsider(db.path());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for bulk in [
+        db.bulk_insert(),
+        db.bulk_insert().exclusive(),
+        db.bulk_insert().atomic(),
+    ] {
+        let busy = db.statistics().busy;
+        let mut bulk = pin!(bulk.run(texts(10)));
+        until("it met the lock", async || {
+            assert!(bulk.as_mut().now_or_never().is_none());
+            db.statistics().busy > busy
+        })
+        .await;
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    let mut ctx = db.context();
+    ctx.add(note("after them"));
+    ctx.save_changes().await.unwrap();
+    assert_eq!(count(&db).await, 1);
+}
+
+/// One of ten rows would have been applied on the task of the save, in its commit.
+#[tokio::test]
+async fn a_save_applies_no_chunk_that_waits_behind_it() {
+    let db = notes(Mode::Inline).await;
+    let before = db.statistics();
+    let held = db.begin().await.unwrap();
+    let mut ctx = db.context();
+    ctx.add(note("first"));
+    let mut save = pin!(ctx.save_changes());
+    start(save.as_mut());
+    let mut bulk = pin!(db.bulk_insert().run(texts(10)));
+    until("the chunk is queued", async || {
+        assert!(bulk.as_mut().now_or_never().is_none());
+        db.health().await.queued == 2
+    })
+    .await;
+    held.rollback().await.unwrap();
+    save.await.unwrap();
+    assert_eq!(bulk.await.unwrap().written, 10);
+    let after = db.statistics();
+    assert_eq!(after.groups - before.groups, 2);
+    assert_eq!(after.largest_group, 1);
+}

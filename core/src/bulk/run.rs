@@ -118,7 +118,7 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     }
 
     /// Calls this after each transaction, on the calling task. `ControlFlow::Break` stops the operation: the chunk that is
-    /// being written meanwhile is finished, and the report says how far it came. Of [`atomic`](Self::atomic) ones nothing stays.
+    /// being written meanwhile is finished, one that waits for the writer is not begun, and the report says how far it came. Of [`atomic`](Self::atomic) ones nothing stays.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -160,7 +160,8 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    /// Dropped meanwhile, it stops: what was committed stays, the chunk that is being written is committed or not, and one
+    /// that still waits for the writer is not written.
     pub async fn run(
         self,
         rows: impl IntoIterator<Item = O::Item, IntoIter: Send>,
