@@ -307,3 +307,100 @@ async fn a_save_applies_no_chunk_that_waits_behind_it() {
     assert_eq!(after.groups - before.groups, 2);
     assert_eq!(after.largest_group, 1);
 }
+
+/// The source waited for the slot that its own operation held, until the queue's timeout.
+#[tokio::test]
+async fn a_source_that_writes_itself_is_told_at_once() {
+    for is_atomic in [false, true] {
+        let db = notes(Mode::Inline).await;
+        let keep = || {
+            let bulk = db.bulk_insert().chunk_rows(10);
+            if is_atomic {
+                bulk.atomic()
+            } else {
+                bulk.exclusive()
+            }
+        };
+        let save = |db: Database| async move {
+            let mut ctx = db.context();
+            ctx.add(note("beside"));
+            ctx.save_changes().await.map(|_| note("row"))
+        };
+        let rows = stream::iter(texts(15))
+            .map(Ok)
+            .chain(stream::once(save(db.clone())));
+        let failed = keep().run_try_stream(rows).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Nested, "{failed}");
+        assert_eq!(failed.row(), Some(15));
+        let text = failed.to_string();
+        assert!(
+            text.contains("exclusive") && text.contains("atomic"),
+            "{text}"
+        );
+        let begins = stream::once(async { db.begin().await.map(|_| note("row")) });
+        let failed = keep().run_try_stream(begins).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Nested, "{failed}");
+        // Reading does no harm, and neither does another database.
+        let other = notes(Mode::Inline).await;
+        let reads = stream::once(async {
+            save(other.clone()).await?;
+            Ok::<_, Error>(note(count(&db).await.to_string()))
+        });
+        keep().run_try_stream(reads).await.unwrap();
+        // The mark is gone with it.
+        save(db.clone()).await.unwrap();
+    }
+}
+
+/// It is not known on another task: there the timeout names who holds the writer.
+#[tokio::test]
+async fn a_source_that_writes_on_another_task_is_told_who_holds_the_writer() {
+    let db = Database::builder("")
+        .queue_timeout(Duration::from_millis(30))
+        .open_temporary()
+        .await
+        .unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    let beside = db.clone();
+    let rows = stream::once(async move {
+        let save = async move {
+            let mut ctx = beside.context();
+            ctx.add(note("beside"));
+            ctx.save_changes().await.map(drop)
+        };
+        tokio::spawn(save).await.unwrap().map(|()| note("row"))
+    });
+    let bulk = db.bulk_insert().exclusive().run_try_stream(rows);
+    let failed = bulk.await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::QueueTimeout, "{failed}");
+    assert!(failed.to_string().contains("a bulk operation"), "{failed}");
+}
+
+/// The writer was kept while rows went by that nobody wanted.
+#[tokio::test]
+async fn the_writer_is_free_while_rows_are_skipped() {
+    for is_atomic in [false, true] {
+        let db = notes(Mode::Inline).await;
+        let was_free = AtomicBool::new(true);
+        let rows = stream::iter(texts(30).enumerate()).then(async |(at, row)| {
+            let kept = db.writer_holder().is_some();
+            was_free.fetch_and(kept == (at >= 20), Ordering::Relaxed);
+            if at == 5 {
+                let mut ctx = db.context();
+                ctx.add(note("beside"));
+                ctx.save_changes().await.unwrap();
+            }
+            row
+        });
+        let bulk = db.bulk_insert().skip_rows(20);
+        let bulk = if is_atomic {
+            bulk.atomic()
+        } else {
+            bulk.exclusive()
+        };
+        let report = bulk.run_stream(rows).await.unwrap();
+        assert_eq!((report.rows, report.written), (30, 10));
+        assert!(was_free.into_inner());
+        assert_eq!(count(&db).await, 11);
+    }
+}

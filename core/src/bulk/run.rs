@@ -72,10 +72,11 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         self
     }
 
-    /// Keeps the writer from the first row to the last: nobody else of this process writes meanwhile. Chunks are
-    /// transactions of their own all the same. Who waits for the writer for longer than
-    /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error; so does a source that saves
-    /// something itself.
+    /// Keeps the writer from the first row that is not [skipped](Self::skip_rows) to the last: nobody else of this process
+    /// writes meanwhile. Chunks are transactions of their own all the same. Who waits for the writer for longer than
+    /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error. A source that writes to the
+    /// same database itself gets one at once, of the kind [`Nested`](ErrorKind::Nested); if it has another task do so, that
+    /// task waits for the timeout.
     pub const fn exclusive(mut self) -> Self {
         if matches!(self.hold, Hold::Chunk) {
             self.hold = Hold::Slot;
@@ -246,13 +247,56 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         self,
         mut source: impl Source<O::Item>,
     ) -> Result<BulkReport, BulkError> {
-        let mut run = match Run::begin(self).await {
-            Ok(run) => run,
-            Err(failed) => return source.complete(Err(failed)),
-        };
-        let ended = run.drive(&mut source).await;
-        run.has_ended = true;
+        let ended = self.run_rows(&mut source).await;
         source.complete(ended)
+    }
+
+    async fn run_rows(
+        mut self,
+        source: &mut impl Source<O::Item>,
+    ) -> Result<BulkReport, BulkError> {
+        let began = Instant::now();
+        let mut report = BulkReport {
+            rows: self.skip_rows,
+            ..BulkReport::default()
+        };
+        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
+        let prepared = self.operation.prepare().map_err(none)?;
+        self.engine.refuse_nested().map_err(none)?;
+        // Before it has the writer: there is nothing to write yet.
+        let skipped = skip(self.skip_rows, source).await;
+        report.elapsed = began.elapsed();
+        match skipped {
+            Ok(rows) if rows == self.skip_rows => {}
+            Ok(rows) => {
+                report.rows = rows;
+                report.is_complete = true;
+                return Ok(report);
+            }
+            Err((error, place)) => {
+                report.rows = place.row;
+                let (rows, lines) = among(&[place]);
+                return Err(BulkError::new(error, rows, lines, report));
+            }
+        }
+        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
+        let writer = (self.engine.bulk(self.hold, self.at).await).map_err(none)?;
+        let mut run = Run {
+            bulk: self,
+            prepared,
+            writer,
+            values: Vec::new(),
+            bytes: 0,
+            taken: Taken::default(),
+            on_their_way: VecDeque::new(),
+            written: report.clone(),
+            report,
+            began,
+            has_ended: false,
+        };
+        let ended = run.drive(source).await;
+        run.has_ended = true;
+        ended
     }
 }
 
@@ -364,38 +408,13 @@ impl<O> Drop for Run<'_, O> {
 }
 
 impl<'p, O: BulkOperation> Run<'p, O> {
-    async fn begin(mut bulk: Bulk<'p, O>) -> Result<Self, BulkError> {
-        let began = Instant::now();
-        let report = BulkReport {
-            rows: bulk.skip_rows,
-            ..BulkReport::default()
-        };
-        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
-        let prepared = bulk.operation.prepare().map_err(none)?;
-        let writer = (bulk.engine.bulk(bulk.hold, bulk.at).await).map_err(none)?;
-        Ok(Self {
-            bulk,
-            prepared,
-            writer,
-            values: Vec::new(),
-            bytes: 0,
-            taken: Taken::default(),
-            on_their_way: VecDeque::new(),
-            written: report.clone(),
-            report,
-            began,
-            has_ended: false,
-        })
-    }
-
     /// Writes what the source gives.
     async fn drive(&mut self, source: &mut impl Source<O::Item>) -> Result<BulkReport, BulkError> {
-        let mut number = 0;
+        let mut number = self.bulk.skip_rows;
         // What ends it before the source does.
         let mut failed = None;
         loop {
-            let is_done = number < self.bulk.skip_rows;
-            let row = match self.next(is_done, source).await {
+            let row = match self.next(source).await {
                 Next::Row(Some(row)) => row,
                 Next::Row(None) => break,
                 Next::Answer(answer) => {
@@ -414,15 +433,10 @@ impl<'p, O: BulkOperation> Run<'p, O> {
                 break;
             }
             number += 1;
-            self.taken.rows += u64::from(!is_done);
+            self.taken.rows += 1;
             if self.is_full() && self.hand_over().await?.is_break() {
                 return self.stop().await;
             }
-        }
-        if number < self.bulk.skip_rows {
-            // The source had no more.
-            self.report.rows = number;
-            self.written.rows = number;
         }
         // What came before is written, also where the source failed.
         let is_stopped = self.hand_over().await?.is_break();
@@ -442,9 +456,10 @@ impl<'p, O: BulkOperation> Run<'p, O> {
     }
 
     /// The next row of the source; while it makes one wait, what came of chunks.
-    async fn next(&mut self, is_done: bool, source: &mut impl Source<O::Item>) -> Next<O::Item> {
+    async fn next(&mut self, source: &mut impl Source<O::Item>) -> Next<O::Item> {
         poll_fn(|context| {
-            if let Poll::Ready(row) = source.poll_row(is_done, context) {
+            let asked = self.writer.asking(|| source.poll_row(false, context));
+            if let Poll::Ready(row) = asked {
                 return Poll::Ready(Next::Row(row));
             }
             match self.writer.poll_answer(context) {
@@ -613,6 +628,21 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             None => ControlFlow::Continue(()),
         })
     }
+}
+
+/// Lets so many rows go by, and tells how many there were; or which one failed.
+async fn skip<T>(rows: u64, source: &mut impl Source<T>) -> Result<u64, (Error, Place)> {
+    for row in 0..rows {
+        match poll_fn(|context| source.poll_row(true, context)).await {
+            None => return Ok(row),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                let line = source.line();
+                return Err((error, Place { row, line }));
+            }
+        }
+    }
+    Ok(rows)
 }
 
 /// What was refused, and among which rows.

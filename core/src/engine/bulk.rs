@@ -48,6 +48,8 @@ pub(crate) struct BulkWriter {
     chunks: Option<mpsc::Sender<Chunk>>,
     answers: mpsc::UnboundedReceiver<Answer>,
     stopped: watch::Sender<bool>,
+    /// The database of which it keeps the writer, if it does.
+    keeps: Option<usize>,
 }
 
 impl BulkWriter {
@@ -57,7 +59,8 @@ impl BulkWriter {
         hold: Hold,
         label: Label,
     ) -> Result<Self> {
-        nested::refuse(Arc::as_ptr(&core).addr())?;
+        let database = Arc::as_ptr(&core).addr();
+        nested::refuse(database)?;
         let kept = match hold {
             Hold::Chunk => None,
             Hold::Slot | Hold::Transaction => Some(Turn::begin(&core, label, hold).await?),
@@ -92,7 +95,16 @@ impl BulkWriter {
             chunks: Some(chunks),
             answers,
             stopped,
+            keeps: (hold != Hold::Chunk).then_some(database),
         })
+    }
+
+    /// Asks the source for a row. If the writer is kept, the source must not wait for it.
+    pub(crate) fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+        match self.keeps {
+            Some(database) => nested::asking_source(database, ask),
+            None => ask(),
+        }
     }
 
     /// Hands over a chunk, once there is room. Whether it was taken: no more are once one failed.
