@@ -219,7 +219,8 @@ impl Database {
         Bulk::new(self.engine.clone(), Location::caller(), Updating::new())
     }
 
-    /// Describes how the rows with keys are deleted. Keys that no row has are passed over.
+    /// Describes how the rows with keys are deleted. Keys that no row has are passed over; a row that is still there, since a
+    /// trigger keeps it, is an error of the kind `Constraint`.
     #[track_caller]
     pub fn bulk_delete<'p, E: Entity>(&self) -> Bulk<'p, Deleting<E>> {
         Bulk::new(self.engine.clone(), Location::caller(), Deleting::new())

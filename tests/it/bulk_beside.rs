@@ -404,3 +404,81 @@ async fn the_writer_is_free_while_rows_are_skipped() {
         assert_eq!(count(&db).await, 11);
     }
 }
+
+/// The row was told to be missing, and had the very version that was asked for.
+#[tokio::test]
+async fn a_row_that_a_trigger_passes_over_is_not_told_to_be_missing() {
+    let db = with(&[
+        "CREATE TABLE counted (id INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL)",
+        "INSERT INTO counted VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 1)",
+        "CREATE TRIGGER keeps BEFORE UPDATE ON counted WHEN OLD.id = 2 BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE TRIGGER stays BEFORE DELETE ON counted WHEN OLD.id = 2 BEGIN SELECT RAISE(IGNORE); END",
+    ])
+    .await;
+    let rows = |version| {
+        (1..=3).map(move |id| Counted {
+            id,
+            name: "new".into(),
+            version,
+        })
+    };
+    for bulk in [db.bulk_update(), db.bulk_update().skip_missing()] {
+        let failed = bulk.run(rows(1)).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Constraint, "{failed}");
+        assert_eq!(
+            (failed.row(), failed.error().table()),
+            (Some(1), Some("counted"))
+        );
+        assert!(failed.to_string().contains("RAISE(IGNORE)"), "{failed}");
+    }
+    // Another version is another version, trigger or not.
+    let failed = db.bulk_update().run(rows(9)).await.unwrap_err();
+    assert_eq!(
+        (failed.kind(), failed.row()),
+        (ErrorKind::Conflict, Some(0))
+    );
+    let report = db.bulk_update().skip_missing().run(rows(9)).await.unwrap();
+    assert_eq!((report.written, report.passed_over), (0, 3));
+
+    let failed = db.bulk_delete::<Counted>().run([7, 2]).await.unwrap_err();
+    assert_eq!(
+        (failed.kind(), failed.row()),
+        (ErrorKind::Constraint, Some(1))
+    );
+    assert!(failed.to_string().contains("RAISE(IGNORE)"), "{failed}");
+    let report = db.bulk_delete::<Counted>().run([1, 7, 3]).await.unwrap();
+    assert_eq!((report.written, report.passed_over), (2, 1));
+}
+
+/// SQLite counts nothing that the triggers of a view do, so nothing was told to be written.
+#[tokio::test]
+async fn rows_of_a_view_are_counted_that_its_triggers_took() {
+    let db = with(&[
+        "CREATE TABLE kept (id INTEGER PRIMARY KEY, name TEXT NOT NULL)",
+        "CREATE VIEW items AS SELECT id, name FROM kept",
+        "CREATE TRIGGER inserts INSTEAD OF INSERT ON items
+         BEGIN INSERT INTO kept VALUES (NEW.id, NEW.name); END",
+        "CREATE TRIGGER changes INSTEAD OF UPDATE ON items
+         BEGIN UPDATE kept SET name = NEW.name WHERE id = NEW.id; END",
+        "CREATE TRIGGER deletes INSTEAD OF DELETE ON items
+         BEGIN DELETE FROM kept WHERE id = OLD.id; END",
+    ])
+    .await;
+    let told = |report: anabranch::bulk::BulkReport| (report.written, report.passed_over);
+    let insert = db.bulk_insert().run((1..=240).map(|id| named(id, "old")));
+    assert_eq!(told(insert.await.unwrap()), (240, 0));
+    let rows = || (239..=242).map(|id| named(id, "new"));
+    // Of rows that are not there the triggers hear nothing.
+    let failed = db.bulk_update().run(rows()).await.unwrap_err();
+    assert_eq!(
+        (failed.kind(), failed.row()),
+        (ErrorKind::Conflict, Some(2))
+    );
+    let update = db.bulk_update().skip_missing().run(rows());
+    assert_eq!(told(update.await.unwrap()), (2, 2));
+    let delete = db.bulk_delete::<Item>().run(237..=242);
+    assert_eq!(told(delete.await.unwrap()), (4, 2));
+    let left = items(&db).await;
+    assert_eq!(left.len(), 236);
+    assert!(left.iter().all(|item| item.name == "old"));
+}

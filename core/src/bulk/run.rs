@@ -156,8 +156,9 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     ///
     /// # Errors
     ///
-    /// A [`BulkError`] with the row: `Value` for what cannot be stored, the kinds of constraints, `Conflict` for an update
-    /// whose row is gone or has another version; and what writing can meet.
+    /// A [`BulkError`] with the row: `Value` for what cannot be stored, the kinds of constraints, `Constraint` also where a
+    /// trigger (`RAISE(IGNORE)`) keeps a row as it is, `Conflict` for an update whose row is gone or has another version; and
+    /// what writing can meet.
     ///
     /// # Cancel safety
     ///
@@ -301,8 +302,8 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
 }
 
 impl<E: Entity> Bulk<'_, Inserting<E>> {
-    /// Passes over rows for which another one with the same key, or the same unique values, is there. Other constraints
-    /// stay errors.
+    /// Passes over rows for which another one with the same key, or the same unique values, is there, and those that a
+    /// trigger passes over (`RAISE(IGNORE)`). Other constraints stay errors.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -331,7 +332,8 @@ impl<E: Entity> Bulk<'_, Updating<E>> {
         self
     }
 
-    /// Passes over entities whose rows are gone, or have another version.
+    /// Passes over entities whose rows are gone, or have another version. A row that is there and that a trigger keeps as it
+    /// is (`RAISE(IGNORE)`) stays an error.
     pub fn skip_missing(mut self) -> Self {
         self.operation.skip_missing();
         self
@@ -534,7 +536,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             values: std::mem::take(&mut self.values),
             shared: shared.clone(),
             key: None,
-            unchanged: *unchanged,
+            unchanged: unchanged.clone(),
         };
         self.bytes = 0;
         self.bulk.operation.complete(&mut chunk);

@@ -261,13 +261,18 @@ fn missed(
         version.is_none_or(|(column, version)| row[column] == Value::Integer(version))
     };
     if found.as_ref().is_some_and(is_expected) {
-        return Err(Error::new(
-            ErrorKind::Constraint,
-            "the row is there and was not changed: a trigger (RAISE(IGNORE)) passed over it",
-        )
-        .with_table(table));
+        return Err(not_changed(table));
     }
     Ok(Some(found))
+}
+
+/// SQLite changed no row and gave no error, and the row is there as it should be.
+pub(in crate::engine) fn not_changed(table: &'static str) -> Error {
+    Error::new(
+        ErrorKind::Constraint,
+        "the row is there and was not changed: a trigger (RAISE(IGNORE)) or a constraint (ON CONFLICT IGNORE) passed over it",
+    )
+    .with_table(table)
 }
 
 pub(in crate::engine) fn is_view(connection: &Connection, table: &str) -> Result<bool> {
