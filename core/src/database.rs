@@ -151,7 +151,7 @@ impl Database {
     ///
     /// # Cancel safety
     ///
-    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    /// As [`Bulk::run`].
     #[track_caller]
     pub fn bulk_insert_optimized<E: Entity>(
         &self,
@@ -220,7 +220,8 @@ impl Database {
         Bulk::new(self.engine.clone(), Location::caller(), Updating::new())
     }
 
-    /// Describes how the rows with keys are deleted. Keys that no row has are passed over.
+    /// Describes how the rows with keys are deleted. Keys that no row has are passed over; a row that is still there, since a
+    /// trigger keeps it, is an error of the kind `Constraint`.
     ///
     /// ```
     /// # use anabranch::prelude::*;

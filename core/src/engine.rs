@@ -196,6 +196,11 @@ impl Engine {
         Submission::new(Arc::clone(&self.core), batch)
     }
 
+    /// Refuses if this task is inside of a write, which another one would wait for.
+    pub(crate) fn refuse_nested(&self) -> Result<()> {
+        nested::refuse(Arc::as_ptr(&self.core).addr())
+    }
+
     /// Begins a bulk operation, on a thread of its own.
     pub(crate) async fn bulk(
         &self,

@@ -402,28 +402,6 @@ async fn a_lock_of_another_program_is_told_and_it_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn a_source_that_waits_for_its_own_operation_is_told_who_holds_the_writer() {
-    for kept in [Kept::Exclusive, Kept::Atomic] {
-        let db = Database::builder("")
-            .queue_timeout(Duration::from_millis(30))
-            .open_temporary()
-            .await
-            .unwrap();
-        db.create_tables::<Note>().await.unwrap();
-        let other = db.clone();
-        let rows = stream::once(async move {
-            let mut ctx = other.context();
-            ctx.add(note("beside"));
-            ctx.save_changes().await.map(|_| note("row"))
-        });
-        let failed = kept.insert(&db).run_try_stream(rows).await.unwrap_err();
-        assert_eq!(failed.kind(), ErrorKind::QueueTimeout, "{kept:?}: {failed}");
-        assert!(failed.to_string().contains("a bulk operation"), "{failed}");
-        assert_free(&db).await;
-    }
-}
-
-#[tokio::test]
 async fn a_file_that_is_moved_meanwhile_is_told() {
     for kept in [Kept::Shared, Kept::Exclusive] {
         let folder = tempfile::tempdir().unwrap();

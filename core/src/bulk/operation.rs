@@ -358,14 +358,12 @@ impl<E: Entity> BulkOperation for Updating<E> {
             table,
             width,
             shared: Vec::new(),
-            unchanged: if self.skips_missing {
-                Unchanged::Skipped
-            } else {
-                Unchanged::Missing {
-                    entity: table.entity,
-                    key,
-                    columns: table.key.len(),
-                }
+            unchanged: Unchanged::Missing {
+                entity: table.entity,
+                key,
+                columns: table.key.len(),
+                probe: dml::exists(table.name, &found),
+                is_skipped: self.skips_missing,
             },
         })
     }
@@ -415,7 +413,13 @@ impl<E: Entity> BulkOperation for Deleting<E> {
             table,
             width: key.len(),
             shared: Vec::new(),
-            unchanged: Unchanged::Skipped,
+            unchanged: Unchanged::Missing {
+                entity: table.entity,
+                key: 0,
+                columns: key.len(),
+                probe: dml::exists(table.name, &key),
+                is_skipped: true,
+            },
         })
     }
 

@@ -64,7 +64,8 @@ pub struct BulkReport {
     /// The rows of the source that are done, those among them that were [skipped at its
     /// beginning](super::Bulk::skip_rows): where to go on.
     pub rows: u64,
-    /// How many rows were inserted, updated or deleted.
+    /// How many rows were inserted, updated or deleted. Of a view, how many its triggers were given: SQLite does not tell
+    /// what they did.
     pub written: u64,
     /// How many others were passed over: conflicts that are skipped, rows that were not to be changed or are not there.
     pub passed_over: u64,

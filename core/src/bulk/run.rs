@@ -74,10 +74,11 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         self
     }
 
-    /// Keeps the writer from the first row to the last: nobody else of this process writes meanwhile. Chunks are
-    /// transactions of their own all the same. Who waits for the writer for longer than
-    /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error; so does a source that saves
-    /// something itself.
+    /// Keeps the writer from the first row that is not [skipped](Self::skip_rows) to the last: nobody else of this process
+    /// writes meanwhile. Chunks are transactions of their own all the same. Who waits for the writer for longer than
+    /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error. A source that writes to the
+    /// same database itself gets one at once, of the kind [`Nested`](ErrorKind::Nested); if it has another task do so, that
+    /// task waits for the timeout.
     pub const fn exclusive(mut self) -> Self {
         if matches!(self.hold, Hold::Chunk) {
             self.hold = Hold::Slot;
@@ -134,7 +135,7 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     }
 
     /// Calls this after each transaction, on the calling task. `ControlFlow::Break` stops the operation: the chunk that is
-    /// being written meanwhile is finished, and the report says how far it came. Of [`atomic`](Self::atomic) ones nothing stays.
+    /// being written meanwhile is finished, one that waits for the writer is not begun, and the report says how far it came. Of [`atomic`](Self::atomic) ones nothing stays.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -171,12 +172,14 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     ///
     /// # Errors
     ///
-    /// A [`BulkError`] with the row: `Value` for what cannot be stored, the kinds of constraints, `Conflict` for an update
-    /// whose row is gone or has another version; and what writing can meet.
+    /// A [`BulkError`] with the row: `Value` for what cannot be stored, the kinds of constraints, `Constraint` also where a
+    /// trigger (`RAISE(IGNORE)`) keeps a row as it is, `Conflict` for an update whose row is gone or has another version; and
+    /// what writing can meet.
     ///
     /// # Cancel safety
     ///
-    /// Dropped meanwhile, it stops: what was committed stays, and the chunk that is being written is committed or not.
+    /// Dropped meanwhile, it stops: what was committed stays, the chunk that is being written is committed or not, and one
+    /// that still waits for the writer is not written.
     pub async fn run(
         self,
         rows: impl IntoIterator<Item = O::Item, IntoIter: Send>,
@@ -281,19 +284,63 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
         self,
         mut source: impl Source<O::Item>,
     ) -> Result<BulkReport, BulkError> {
-        let mut run = match Run::begin(self).await {
-            Ok(run) => run,
-            Err(failed) => return source.complete(Err(failed)),
-        };
-        let ended = run.drive(&mut source).await;
-        run.has_ended = true;
+        let ended = self.run_rows(&mut source).await;
         source.complete(ended)
+    }
+
+    async fn run_rows(
+        mut self,
+        source: &mut impl Source<O::Item>,
+    ) -> Result<BulkReport, BulkError> {
+        let began = Instant::now();
+        let mut report = BulkReport {
+            rows: self.skip_rows,
+            ..BulkReport::default()
+        };
+        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
+        let prepared = self.operation.prepare().map_err(none)?;
+        self.engine.refuse_nested().map_err(none)?;
+        // Before it has the writer: there is nothing to write yet.
+        let skipped = skip(self.skip_rows, source).await;
+        report.elapsed = began.elapsed();
+        match skipped {
+            Ok(rows) if rows == self.skip_rows => {}
+            Ok(rows) => {
+                report.rows = rows;
+                report.is_complete = true;
+                return Ok(report);
+            }
+            Err((error, place)) => {
+                report.rows = place.row;
+                let (rows, lines) = among(&[place]);
+                return Err(BulkError::new(error, rows, lines, report));
+            }
+        }
+        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
+        let writer = (self.engine.bulk(self.hold, self.at).await).map_err(none)?;
+        let mut run = Run {
+            bulk: self,
+            prepared,
+            writer,
+            values: Vec::new(),
+            bytes: 0,
+            taken: Taken::default(),
+            on_their_way: VecDeque::new(),
+            written: report.clone(),
+            report,
+            in_this_turn: 0,
+            began,
+            has_ended: false,
+        };
+        let ended = run.drive(source).await;
+        run.has_ended = true;
+        ended
     }
 }
 
 impl<E: Entity> Bulk<'_, Inserting<E>> {
-    /// Passes over rows for which another one with the same key, or the same unique values, is there. Other constraints
-    /// stay errors.
+    /// Passes over rows for which another one with the same key, or the same unique values, is there, and those that a
+    /// trigger passes over (`RAISE(IGNORE)`). Other constraints stay errors.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -322,7 +369,8 @@ impl<E: Entity> Bulk<'_, Updating<E>> {
         self
     }
 
-    /// Passes over entities whose rows are gone, or have another version.
+    /// Passes over entities whose rows are gone, or have another version. A row that is there and that a trigger keeps as it
+    /// is (`RAISE(IGNORE)`) stays an error.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -417,39 +465,13 @@ impl<O> Drop for Run<'_, O> {
 }
 
 impl<'p, O: BulkOperation> Run<'p, O> {
-    async fn begin(mut bulk: Bulk<'p, O>) -> Result<Self, BulkError> {
-        let began = Instant::now();
-        let report = BulkReport {
-            rows: bulk.skip_rows,
-            ..BulkReport::default()
-        };
-        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
-        let prepared = bulk.operation.prepare().map_err(none)?;
-        let writer = (bulk.engine.bulk(bulk.hold, bulk.at).await).map_err(none)?;
-        Ok(Self {
-            bulk,
-            prepared,
-            writer,
-            values: Vec::new(),
-            bytes: 0,
-            taken: Taken::default(),
-            on_their_way: VecDeque::new(),
-            written: report.clone(),
-            report,
-            in_this_turn: 0,
-            began,
-            has_ended: false,
-        })
-    }
-
     /// Writes what the source gives.
     async fn drive(&mut self, source: &mut impl Source<O::Item>) -> Result<BulkReport, BulkError> {
-        let mut number = 0;
+        let mut number = self.bulk.skip_rows;
         // What ends it before the source does.
         let mut failed = None;
         loop {
-            let is_done = number < self.bulk.skip_rows;
-            let row = match self.next(is_done, source).await {
+            let row = match self.next(source).await {
                 Next::Row(Some(row)) => row,
                 Next::Row(None) => break,
                 Next::Answer(answer) => {
@@ -468,15 +490,10 @@ impl<'p, O: BulkOperation> Run<'p, O> {
                 break;
             }
             number += 1;
-            self.taken.rows += u64::from(!is_done);
+            self.taken.rows += 1;
             if self.is_full() && self.hand_over().await?.is_break() {
                 return self.stop().await;
             }
-        }
-        if number < self.bulk.skip_rows {
-            // The source had no more.
-            self.report.rows = number;
-            self.written.rows = number;
         }
         // What came before is written, also where the source failed.
         let is_stopped = self.hand_over().await?.is_break();
@@ -496,14 +513,15 @@ impl<'p, O: BulkOperation> Run<'p, O> {
     }
 
     /// The next row of the source; while it makes one wait, what came of chunks.
-    async fn next(&mut self, is_done: bool, source: &mut impl Source<O::Item>) -> Next<O::Item> {
+    async fn next(&mut self, source: &mut impl Source<O::Item>) -> Next<O::Item> {
         poll_fn(|context| {
             if self.in_this_turn >= ROWS_IN_A_TURN {
                 self.in_this_turn = 0;
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if let Poll::Ready(row) = source.poll_row(is_done, context) {
+            let asked = self.writer.asking(|| source.poll_row(false, context));
+            if let Poll::Ready(row) = asked {
                 self.in_this_turn += 1;
                 return Poll::Ready(Next::Row(row));
             }
@@ -580,7 +598,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             values: std::mem::take(&mut self.values),
             shared: shared.clone(),
             key: None,
-            unchanged: *unchanged,
+            unchanged: unchanged.clone(),
         };
         self.bytes = 0;
         self.bulk.operation.complete(&mut chunk);
@@ -674,6 +692,31 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             None => ControlFlow::Continue(()),
         })
     }
+}
+
+/// Lets so many rows go by, and tells how many there were; or which one failed.
+async fn skip<T>(rows: u64, source: &mut impl Source<T>) -> Result<u64, (Error, Place)> {
+    let mut in_this_turn = 0;
+    for row in 0..rows {
+        let next = poll_fn(|context| {
+            if in_this_turn >= ROWS_IN_A_TURN {
+                in_this_turn = 0;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            in_this_turn += 1;
+            source.poll_row(true, context)
+        });
+        match next.await {
+            None => return Ok(row),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                let line = source.line();
+                return Err((error, Place { row, line }));
+            }
+        }
+    }
+    Ok(rows)
 }
 
 /// What was refused, and among which rows.

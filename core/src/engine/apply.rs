@@ -10,6 +10,7 @@ use crate::{
         ffi::has_deferred_violations,
         hooks::Watch,
         key::next_key,
+        rowid::gives_keys,
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
@@ -86,6 +87,9 @@ pub(in crate::engine) fn are_deferred(connection: &Connection) -> Result<bool> {
 }
 
 fn run(connection: &Connection, keys: Keys<'_>, batch: &Batch) -> Result<Receipt, Refusal> {
+    if let Some((table, column)) = batch.unkeyed {
+        is_keyed(connection, table, column)?;
+    }
     let keys = keys.of(connection, batch)?;
     // Raw SQL of the same transaction may have left something to be mended by its end.
     let was_broken = has_deferred_violations(connection);
@@ -98,6 +102,19 @@ fn run(connection: &Connection, keys: Keys<'_>, batch: &Batch) -> Result<Receipt
         )));
     }
     Ok(Receipt { keys, ..done })
+}
+
+/// SQLite gives a key to rows without one.
+fn is_keyed(connection: &Connection, table: &'static str, column: &'static str) -> Result<()> {
+    let named = |error: Error| error.with_table(table);
+    if gives_keys(connection, table, column).map_err(|error| named(from_rusqlite(error)))? {
+        return Ok(());
+    }
+    Err(named(Error::new(
+        ErrorKind::Model,
+        "the key of the table is no INTEGER PRIMARY KEY, so SQLite would give NULL to rows without one: name the column of the key too, and select a key for each row",
+    ))
+    .with_column(column))
 }
 
 impl Keys<'_> {
@@ -244,13 +261,18 @@ fn missed(
         version.is_none_or(|(column, version)| row[column] == Value::Integer(version))
     };
     if found.as_ref().is_some_and(is_expected) {
-        return Err(Error::new(
-            ErrorKind::Constraint,
-            "the row is there and was not changed: a trigger (RAISE(IGNORE)) passed over it",
-        )
-        .with_table(table));
+        return Err(not_changed(table));
     }
     Ok(Some(found))
+}
+
+/// SQLite changed no row and gave no error, and the row is there as it should be.
+pub(in crate::engine) fn not_changed(table: &'static str) -> Error {
+    Error::new(
+        ErrorKind::Constraint,
+        "the row is there and was not changed: a trigger (RAISE(IGNORE)) or a constraint (ON CONFLICT IGNORE) passed over it",
+    )
+    .with_table(table)
 }
 
 pub(in crate::engine) fn is_view(connection: &Connection, table: &str) -> Result<bool> {

@@ -4,7 +4,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use crate::{
     engine::{
-        apply::{is_view, was_inserted},
+        apply::{is_view, not_changed, was_inserted},
         connection::Bound,
         ffi::has_deferred_violations,
         hooks::Watch,
@@ -33,6 +33,7 @@ pub(in crate::engine) fn apply_chunk(
         connection,
         watch,
         chunk,
+        is_view: is_view(connection, chunk.table)?,
     };
     let changed = rows.write()?;
     // What comes after it may mend it; else COMMIT fails.
@@ -56,6 +57,7 @@ struct Rows<'a> {
     connection: &'a Connection,
     watch: &'a Watch,
     chunk: &'a Chunk,
+    is_view: bool,
 }
 
 impl Rows<'_> {
@@ -64,6 +66,7 @@ impl Rows<'_> {
         let (mut first, mut changed) = (0, 0);
         if let Some(several) = &self.chunk.several
             && all >= several.rows
+            && !self.is_view
             && !self.takes_single_rows()?
         {
             let mut statement = self.prepare(&several.text, several.rows)?;
@@ -118,9 +121,13 @@ impl Rows<'_> {
         let mut statement = self.prepare(&self.chunk.text, 1)?;
         let mut changed = 0;
         for row in first..end {
-            let ran = match self.run(&mut statement, row, 1) {
-                Ok(0) => self.unchanged(row).map(|()| 0),
-                ran => ran,
+            let ran = if self.is_view {
+                self.hand_over(&mut statement, row)
+            } else {
+                match self.run(&mut statement, row, 1) {
+                    Ok(0) => self.unchanged(row).map(|()| 0),
+                    ran => ran,
+                }
             };
             changed += ran.map_err(|error| Refusal::Step { step: row, error })? as u64;
         }
@@ -177,19 +184,34 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// Hands a row to the triggers of a view. SQLite does not tell what they do, so it counts as changed; one that is not
+    /// there they do not hear of.
+    fn hand_over(&self, statement: &mut CachedStatement<'_>, row: usize) -> Result<usize> {
+        if let Unchanged::Missing { key, probe, .. } = &self.chunk.unchanged
+            && !self.is_there(row, *key, probe)?
+        {
+            return self.unchanged(row).map(|()| 0);
+        }
+        self.run(statement, row, 1).map(|_| 1)
+    }
+
     /// What it means that nothing was changed for a row, or for one of several from there on.
     fn unchanged(&self, row: usize) -> Result<()> {
         let chunk = self.chunk;
-        match chunk.unchanged {
+        match &chunk.unchanged {
             Unchanged::Skipped => Ok(()),
             Unchanged::NotInserted => was_inserted(self.connection, chunk.table),
             Unchanged::Missing {
                 entity,
                 key,
                 columns,
+                probe,
+                is_skipped,
             } => {
-                // Of what the triggers of a view do SQLite does not tell.
-                if is_view(self.connection, chunk.table)? {
+                if self.is_there(row, *key, probe)? {
+                    return Err(not_changed(chunk.table));
+                }
+                if *is_skipped {
                     return Ok(());
                 }
                 let first = row * chunk.width + key;
@@ -197,6 +219,23 @@ impl Rows<'_> {
                 Err(Error::missing(entity, chunk.table, key))
             }
         }
+    }
+
+    /// Whether there is a row with this one's key and version.
+    fn is_there(&self, row: usize, key: usize, probe: &str) -> Result<bool> {
+        let values = &self.chunk.values[row * self.chunk.width..][key..self.chunk.width];
+        let ask = || {
+            let mut asked = self
+                .connection
+                .prepare_cached(probe)
+                .map_err(from_rusqlite)?;
+            bind(&mut asked, 0, values)?;
+            let mut rows = asked.raw_query();
+            let row = rows.next().map_err(from_rusqlite)?;
+            row.map_or(Ok(false), |row| row.get(0))
+                .map_err(from_rusqlite)
+        };
+        ask().map_err(|error| self.named(error, probe))
     }
 
     fn named(&self, error: Error, text: &str) -> Error {

@@ -40,6 +40,24 @@ pub(in crate::engine) fn rowid(
     Ok(None)
 }
 
+/// Whether SQLite gives a key to rows that are inserted into a table without one: to the rowid it does, an `INT PRIMARY KEY`
+/// is NULL then. What a view or a virtual table makes of it is theirs to say.
+pub(in crate::engine) fn gives_keys(
+    connection: &Connection,
+    table: &str,
+    column: &str,
+) -> rusqlite::Result<bool> {
+    let is_plain: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM pragma_table_list(?1) WHERE schema = 'main' AND type = 'table')
+             AND EXISTS (SELECT 1 FROM pragma_table_xinfo(?1)
+                 WHERE name = ?2 COLLATE NOCASE AND dflt_value IS NULL AND hidden = 0)",
+        )?
+        .query_row([table, column], |row| row.get(0))?;
+    Ok(!is_plain
+        || rowid(connection, table)?.is_some_and(|rowid| rowid.eq_ignore_ascii_case(column)))
+}
+
 /// Whether a table or view has this column.
 pub(in crate::engine) fn has_column(
     connection: &Connection,

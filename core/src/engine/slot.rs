@@ -5,7 +5,8 @@
 //! One [`Slot`] per database file. Its queue is first in, first out, and holds two kinds of entries:
 //!
 //! * a **unit**: the work of one save, which anybody who leads can run;
-//! * a **turn**: somebody who wants the slot for himself (an exclusive transaction, a checkpoint).
+//! * a **turn**: somebody who wants the slot for himself (an exclusive transaction, a checkpoint, a chunk of a bulk
+//!   operation, which is too long for a task to run by the way).
 //!
 //! A [`Lease`] is the right to write; there is at most one, and dropping it passes the slot on. A unit's owner is
 //! a task that polls; whoever polls while the slot is free becomes the *leader*: it takes the units at the front,

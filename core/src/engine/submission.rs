@@ -22,7 +22,7 @@ use crate::{
         writer::{Answer, Unit, Work, lead},
     },
     error::{Error, ErrorKind},
-    sql::{Batch, Chunk, Receipt, Refusal},
+    sql::{Batch, Receipt, Refusal},
 };
 
 /// A batch that was handed to the writer, and the place where its answer will lie.
@@ -83,15 +83,6 @@ impl Submission {
         Self {
             core,
             stage: Stage::New(Work::Session(Box::new(recording))),
-            applied: Receipt::default(),
-        }
-    }
-
-    /// Rows of a bulk operation. To be waited for on a thread: they are applied there, if nobody writes.
-    pub(in crate::engine) fn of_chunk(core: Arc<Core>, chunk: Chunk) -> Self {
-        Self {
-            core,
-            stage: Stage::New(Work::Chunk(Box::new(chunk))),
             applied: Receipt::default(),
         }
     }
@@ -186,7 +177,6 @@ impl Submission {
         let on_thread = match &work {
             Work::Save(batch) => is_long(batch),
             Work::Session(recording) => recording.is_long(),
-            Work::Chunk(_) => false,
         };
         let unit = Unit { work, _room: room };
         let ticket = self

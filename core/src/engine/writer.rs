@@ -47,7 +47,7 @@ const MOST_STEPS: usize = 512;
 /// By how many times its usual length the log may outgrow a checkpoint that is under way before commits are held up. A bulk
 /// operation writes a log in some tens of milliseconds, and waits for each restart in the queue anyway.
 const SAVE_LEAD: u32 = 2;
-const CHUNK_LEAD: u32 = 8;
+pub(in crate::engine) const CHUNK_LEAD: u32 = 8;
 /// How long one leader goes on before it hands the slot to the next.
 const LEAD: Duration = Duration::from_millis(2);
 /// After another process committed: for how long the writer makes room for it, how often, and how long.
@@ -93,8 +93,6 @@ pub(in crate::engine) enum Work {
     Save(Batch),
     /// A session is to be validated, and what it did done.
     Session(Box<Recording>),
-    /// Rows of a bulk operation.
-    Chunk(Box<Chunk>),
 }
 
 /// A unit in the hands of the writer.
@@ -252,6 +250,14 @@ impl Writer {
             .is_some_and(|commit| commit.elapsed() < MAKE_ROOM_FOR)
     }
 
+    /// For how long nobody should write after this: so that a checkpoint comes along, or another process.
+    pub(in crate::engine) fn pause(&mut self, core: &Core, lead: u32) -> Option<Duration> {
+        let makes_room = self.makes_room();
+        // A checkpoint syncs the disk, and commits do not: unchecked they would grow the log many times over.
+        let times = core.wal_size.lead(lead).or(makes_room.then_some(1));
+        times.map(|times| ROOM * times)
+    }
+
     /// Applies saves together; returns those that could not begin since another process holds the lock.
     fn group(&mut self, core: &Core, saves: Vec<Save>) -> Vec<Save> {
         match self.begin(core) {
@@ -308,16 +314,26 @@ impl Writer {
         match &unit.work {
             Work::Save(batch) => self.save(core, batch),
             Work::Session(recording) => self.session(core, recording),
-            Work::Chunk(chunk) => self.chunk(core, chunk, None),
         }
     }
 
-    /// Begins a transaction for chunks. Blocks while another process is in the way: on a thread only.
-    pub(in crate::engine) fn begin_chunks(&mut self, core: &Core) -> Result<()> {
-        busy::retrying(core.options.busy_timeout, || match self.begin(core) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::new(ErrorKind::Busy, "another process writes")),
-            Err(error) => Err(error),
+    /// Begins a transaction for chunks; false, and none, if it is not wanted by then. Blocks while another process is in
+    /// the way: on a thread only.
+    pub(in crate::engine) fn begin_chunks(
+        &mut self,
+        core: &Core,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<bool> {
+        busy::retrying(core.options.busy_timeout, || {
+            let has_begun = self.begin(core)?;
+            if !is_wanted() {
+                self.end_transaction(core);
+                return Ok(false);
+            }
+            if has_begun {
+                return Ok(true);
+            }
+            Err(Error::new(ErrorKind::Busy, "another process writes"))
         })
     }
 
@@ -523,18 +539,13 @@ impl Unit {
         match &self.work {
             Work::Save(batch) => batch.steps.len() + usize::from(batch.token.is_some()),
             Work::Session(recording) => recording.size(),
-            Work::Chunk(chunk) => chunk.rows(),
         }
-    }
-
-    const fn is_chunk(&self) -> bool {
-        matches!(self.work, Work::Chunk(_))
     }
 
     fn as_undone(&self, connection: &Connection, refusal: Refusal) -> Refusal {
         match &self.work {
             Work::Save(batch) => as_undone(connection, batch, refusal),
-            Work::Session(_) | Work::Chunk(_) => refusal,
+            Work::Session(_) => refusal,
         }
     }
 }
@@ -552,10 +563,6 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
             return;
         }
         core.pace.took(saves.len());
-        let lead = match &saves[..] {
-            [save] if save.unit().is_some_and(Unit::is_chunk) => CHUNK_LEAD,
-            _ => SAVE_LEAD,
-        };
         let mut writer = core.writer();
         let group = catch_unwind(AssertUnwindSafe(|| writer.group(core, saves)));
         let waiting = match group {
@@ -577,15 +584,10 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
             }
             return;
         }
-        let makes_room = writer.makes_room();
+        let pause = writer.pause(core, SAVE_LEAD);
         drop(writer);
-        if let Some(times) = core.wal_size.lead(lead) {
-            // A checkpoint syncs the disk, and commits do not: unchecked they would grow the log many times over.
-            lease.pause(ROOM * times);
-            return;
-        }
-        if makes_room {
-            lease.pause(ROOM);
+        if let Some(pause) = pause {
+            lease.pause(pause);
             return;
         }
         if began.elapsed() > LEAD {

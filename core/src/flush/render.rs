@@ -43,6 +43,7 @@ impl FlushPlan {
                     above: brought.get(temporary.table.name).copied().unwrap_or(0),
                 })
                 .collect(),
+            unkeyed: None,
             defer_foreign_keys: self.defer_foreign_keys,
             token: None,
         };

@@ -460,7 +460,17 @@ pub(in crate::query) fn one_step<E: Entity>(
     statement: Statement,
     returns: bool,
 ) -> Write {
-    let mut write = Write::from_batch(Batch::default());
+    one_step_of::<E>(Batch::default(), cost, statement, returns)
+}
+
+/// The same, in a batch that asks for more.
+pub(in crate::query) fn one_step_of<E: Entity>(
+    batch: Batch,
+    cost: Cost,
+    statement: Statement,
+    returns: bool,
+) -> Write {
+    let mut write = Write::from_batch(batch);
     let args = statement.args.into_iter().map(Arg::Value).collect();
     write.push((E::TABLE.name, cost), statement.text, args, returns);
     write

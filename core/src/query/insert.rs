@@ -9,14 +9,14 @@ use crate::{
     error::{Error, ErrorKind, Result},
     query::{
         Compound, Query, Selection,
-        change::{one_step, returned, told, within},
+        change::{one_step_of, returned, told, within},
         compound::part,
         condition::Invalid,
         outer,
         run::cost_of,
         upsert::now,
     },
-    sql::{Cost, InsertSelected, Selected, Statement, Term, Write, WriteExecutor},
+    sql::{Batch, Cost, InsertSelected, Selected, Statement, Term, Write, WriteExecutor},
     value::{ColumnType, KeyOrigin, Scalar, Storage, TEMPORARY_KEYS, Value},
 };
 
@@ -260,7 +260,8 @@ impl<E: Entity> Insert<E> {
     /// # Errors
     ///
     /// When the query is invalid; kind [`ErrorKind::Model`] for a column that is named twice, is kept by the library or the
-    /// database, or is not named while a row cannot be without it; `Statement` if what is computed is no integer of a
+    /// database, or is not named while a row cannot be without it, as the key of a table that another program made with
+    /// `INT PRIMARY KEY` or `BIGINT PRIMARY KEY`, to which SQLite would give NULL; `Statement` if what is computed is no integer of a
     /// field's type; those of constraints; and those that writing has.
     ///
     /// # Cancel safety
@@ -308,8 +309,12 @@ impl<E: Entity, S: Selection<E>> Insert<E, S> {
 impl<E: Entity, S> Insert<E, S> {
     fn into_write(self, returning: Option<Term>) -> Result<Write> {
         let (cost, returns) = (self.cost, returning.is_some());
+        let batch = Batch {
+            unkeyed: unkeyed::<E>(&self.columns),
+            ..Batch::default()
+        };
         let statement = self.into_tree(returning)?.into_statement();
-        Ok(one_step::<E>(cost, statement, returns))
+        Ok(one_step_of::<E>(batch, cost, statement, returns))
     }
 
     fn into_tree(self, returning: Option<Term>) -> Result<InsertSelected> {
@@ -396,13 +401,28 @@ fn check<E: Entity>(columns: &[Target]) -> Result<()> {
     Ok(())
 }
 
+/// The table and its key, if rows come without it and SQLite is to give it. Whether it does is known where the table is: one
+/// that another program made may have a key that is no rowid.
+fn unkeyed<E: Entity>(columns: &[Target]) -> Option<(&'static str, &'static str)> {
+    let table = E::TABLE;
+    let key = table.writer_key()?;
+    let column = &table.columns[key];
+    let is_asked = is_rowid::<E>(key, column) && column.default.is_none();
+    (is_asked && !is_named(columns, key)).then_some((table.name, column.name))
+}
+
+/// Whether the column is a key that is the rowid, as the library makes tables.
+fn is_rowid<E: Entity>(at: usize, column: &ColumnDef) -> bool {
+    let table = E::TABLE;
+    table.writer_key() == Some(at)
+        && table.key_origin == KeyOrigin::Writer
+        && column.storage == Storage::Integer
+        && !table.without_rowid
+}
+
 /// Whether a row that is inserted without the column is complete.
 fn comes_by_itself<E: Entity>(at: usize, column: &ColumnDef) -> bool {
     let table = E::TABLE;
-    let is_rowid = table.writer_key() == Some(at)
-        && table.key_origin == KeyOrigin::Writer
-        && column.storage == Storage::Integer
-        && !table.without_rowid;
     let is_kept = [
         table.version,
         table.commit_seq,
@@ -410,7 +430,11 @@ fn comes_by_itself<E: Entity>(at: usize, column: &ColumnDef) -> bool {
         table.updated_at,
     ]
     .contains(&Some(at));
-    is_rowid || is_kept || column.nullable || column.default.is_some() || column.generated.is_some()
+    is_rowid::<E>(at, column)
+        || is_kept
+        || column.nullable
+        || column.default.is_some()
+        || column.generated.is_some()
 }
 
 fn check_value<E: Entity>(column: usize, term: &Term) -> Result<()> {

@@ -15,6 +15,8 @@ pub(crate) struct Batch {
     pub steps: Vec<Step>,
     /// The integer keys that the writer gives, by position: [`Arg::Key`] refers to them.
     pub keys: Vec<NewKey>,
+    /// The table of which rows come without their key, and its column for it: SQLite gives it, or the batch is refused.
+    pub unkeyed: Option<(&'static str, &'static str)>,
     /// Whether foreign keys are looked at only once all steps have run.
     pub defer_foreign_keys: bool,
     /// Recorded with what the steps do; a batch whose token is recorded already is not applied.

@@ -35,20 +35,25 @@ pub(crate) struct Several {
 }
 
 /// What it means when nothing was changed for a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unchanged {
     /// It is passed over.
     Skipped,
     /// Something kept it from being inserted, which is an error.
     NotInserted,
-    /// There is no row with its key and version, which is a conflict.
+    /// There is no row with its key and version; or something kept the one that is there from being changed, which is an
+    /// error.
     Missing {
         /// The entity's name.
         entity: &'static str,
-        /// The position of the key's first value in the row.
+        /// The position of the key's first value in the row; the version is the last of all.
         key: usize,
         /// How many it has.
         columns: usize,
+        /// Asks by these whether the row is there.
+        probe: Arc<str>,
+        /// Whether a row that is not there is passed over, and is no conflict.
+        is_skipped: bool,
     },
 }
 

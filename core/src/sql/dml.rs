@@ -61,6 +61,20 @@ pub(crate) fn delete(table: &str, filter: &[&str]) -> Arc<str> {
     })
 }
 
+/// Asks whether there is a row where the columns of `filter` are equal.
+pub(crate) fn exists(table: &str, filter: &[&str]) -> Arc<str> {
+    written(|text| {
+        write!(
+            text,
+            "SELECT EXISTS (SELECT 1 FROM {} WHERE ",
+            Identifier(table)
+        )?;
+        equal(text, filter, " AND ", 1)?;
+        text.push(')');
+        Ok(())
+    })
+}
+
 fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> Arc<str> {
     let mut text = String::new();
     write(&mut text).expect("a String takes any text");

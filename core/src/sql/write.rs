@@ -173,7 +173,7 @@ impl Write {
 }
 
 impl Written {
-    /// How many rows were inserted, updated or deleted, those by triggers and cascades not counted.
+    /// How many rows were inserted, updated or deleted, those by triggers and cascades not counted: so none of a view.
     #[must_use]
     pub fn changed(&self) -> u64 {
         self.receipt.changed.iter().map(|(_, rows)| rows).sum()
