@@ -95,13 +95,14 @@ impl Hold {
 
 impl Endable for Hold {
     fn end(&self) {
-        let idle = {
-            let mut idle = self.lock();
-            self.ended.send_replace(true);
-            idle.take()
-        };
+        let _idle = self.lock();
+        self.ended.send_replace(true);
         self.progress.stop_present();
-        // It goes back, and its transaction ends with it.
+    }
+
+    fn give_back(&self) {
+        let idle = self.lock().take();
+        // Its transaction ends with it.
         drop(idle);
     }
 }

@@ -134,8 +134,12 @@ struct Loan {
 
 /// What holds a connection, and can be made to give it back.
 pub(in crate::engine) trait Endable: Send + Sync + std::fmt::Debug {
-    /// Ends it; to be called again while it lasts, since a statement may have begun meanwhile.
+    /// Ends it; to be called again while it lasts, since a statement may have begun meanwhile. The pool is locked
+    /// meanwhile: so the connection is still on this loan, and what is stopped on it is nobody else's.
     fn end(&self);
+
+    /// Gives the connection back, if no statement runs on it.
+    fn give_back(&self);
 }
 
 /// A connection on loan; it goes back when dropped.
@@ -281,11 +285,11 @@ impl<C: Pooled> Pool<C> {
     /// Tells, once, of each connection that is on loan for longer than a reader may be open, and ends it if asked to.
     pub(in crate::engine) fn end_old(&self, policy: &WalPolicy, counters: &Counters) {
         for hold in self.old(policy, counters) {
-            hold.end();
+            hold.give_back();
         }
     }
 
-    /// Those that are to be ended: they come back, which is not to meet the lock.
+    /// Those that were ended: they come back, which is not to meet the lock.
     fn old(&self, policy: &WalPolicy, counters: &Counters) -> Vec<Arc<dyn Endable>> {
         let mut ending = Vec::new();
         let mut state = self.lock();
@@ -305,7 +309,10 @@ impl<C: Pooled> Pool<C> {
                     "a reader is open for too long: the log cannot start anew"
                 );
             }
-            ending.extend(hold);
+            if let Some(hold) = hold {
+                hold.end();
+                ending.push(hold);
+            }
         }
         ending
     }
@@ -531,10 +538,13 @@ mod tests {
     use crate::{
         engine::{
             ffi::{Hooks, PlainConnection},
-            pool::{Lent, Pool, Reader},
+            hooks::Progress,
+            pool::{Endable, Lent, Pool, Reader},
             slot::Label,
+            wal_policy::{OldReaders, WalPolicy},
         },
         error::{ErrorKind, Result},
+        observe::Counters,
     };
 
     const LONG: Duration = Duration::from_secs(60);
@@ -615,6 +625,37 @@ mod tests {
         drop(first);
         second.await.unwrap();
         assert!(pool.lock().called.is_empty());
+    }
+
+    /// A hold that is ended by stopping what runs.
+    #[derive(Debug)]
+    struct Stops(Arc<Progress>);
+
+    impl Endable for Stops {
+        fn end(&self) {
+            self.0.stop_present();
+        }
+
+        fn give_back(&self) {}
+    }
+
+    #[tokio::test]
+    async fn who_has_the_connection_next_is_not_stopped() {
+        let pool = pool(LONG);
+        let lent = pool.lend(Label::new("old")).await.unwrap();
+        let stops: Arc<dyn Endable> = Arc::new(Stops(Arc::clone(&lent.progress)));
+        lent.can_be_ended(Arc::downgrade(&stops));
+        let run = lent.progress.begin(None);
+        let policy = WalPolicy::new()
+            .reader_age(Duration::ZERO)
+            .old_readers(OldReaders::Interrupt);
+        let ending = pool.old(&policy, &Counters::default());
+        assert!(run.is_stopped());
+        drop(lent);
+        let next = pool.lend(Label::new("next")).await.unwrap();
+        let _run = next.progress.begin(None);
+        ending.iter().for_each(|hold| hold.give_back());
+        assert!(!next.progress.shall_stop());
     }
 
     #[tokio::test]
