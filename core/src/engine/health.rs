@@ -109,11 +109,14 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
     let reader = log.oldest_reader.as_ref();
     if log.used >= policy.warn_at.0 {
         let because = match reader {
-            _ if log.is_held_by_foreign_reader => "a reader of another process".to_owned(),
-            Some(reader) => format!("{}, open for {:.1?}", reader.label, reader.age),
-            None => "nobody that is known".to_owned(),
+            _ if log.is_held_by_foreign_reader => {
+                ", held by a reader of another process".to_owned()
+            }
+            Some(reader) => format!(", held by {}, open for {:.1?}", reader.label, reader.age),
+            None if log.is_blocked() => ", held by nobody that is known".to_owned(),
+            None => String::new(),
         };
-        problems.push(format!("the log has {} bytes, held by {because}", log.used));
+        problems.push(format!("the log has {} bytes{because}", log.used));
     }
     if let Some(reader) = reader.filter(|reader| reader.age > policy.reader_age) {
         problems.push(format!(
