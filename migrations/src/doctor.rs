@@ -144,7 +144,9 @@ pub fn examine(path: &Path) -> Result<Examined> {
         .map_err(|error| failed(&look.path, &error))?;
     if look.is_wal {
         let log = crate::log::of(&look)?;
-        examined.findings.extend(findings::of_log(&log));
+        examined
+            .findings
+            .extend(findings::of_log(&log, examined.facts.page_size));
         examined.facts.log = Some(log);
     }
     Ok(examined)

@@ -12,6 +12,8 @@ use crate::{
 const MOST: usize = 100;
 /// A log that is longer than this does not come of commits alone: something keeps it from starting anew.
 const LONG_LOG: u64 = 64 * 1024 * 1024;
+/// What each page has before it in the log.
+const FRAME_HEADER: u64 = 24;
 /// Free pages that are worth a VACUUM.
 const MANY_FREE_PAGES: i64 = 1_000;
 
@@ -153,12 +155,21 @@ fn of_file(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn of_log(log: &Log) -> Option<Finding> {
-    (log.bytes > LONG_LOG).then(|| {
+pub(super) fn of_log(log: &Log, page_size: i64) -> Option<Finding> {
+    let frame = page_size.unsigned_abs() + FRAME_HEADER;
+    // Its file stays as long as it once was.
+    let used = log.frames.map(|frames| frames.saturating_mul(frame));
+    if used.unwrap_or(log.bytes) > LONG_LOG {
         let message = format!(
             "the log is long ({log}): a reader that stays keeps it from starting anew, or nobody moves it into the \
              file; db.checkpoint() truncates it"
         );
-        Finding::problem(Check::LongLog, None, message)
+        return Some(Finding::problem(Check::LongLog, None, message));
+    }
+    (log.bytes > LONG_LOG).then(|| {
+        let message = format!(
+            "the file of the log is longer than what is in it ({log}): db.checkpoint() truncates it"
+        );
+        Finding::advice(Check::LongLog, None, message)
     })
 }

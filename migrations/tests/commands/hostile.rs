@@ -160,6 +160,36 @@ fn what_cannot_be_checked_is_a_finding_and_the_rest_is_checked() {
     assert!(said.contains("foreign key mismatch"), "{said}");
 }
 
+/// What is in the log counts: its file stays as long as it once was.
+#[test]
+fn a_log_that_was_long_once_is_no_problem() {
+    let (_folder, path) = database(WAL);
+    let other = Connection::open(&path).unwrap();
+    other
+        .execute_batch(
+            "PRAGMA wal_autocheckpoint = 0; CREATE TABLE large (a BLOB) STRICT;
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 70)
+             INSERT INTO large SELECT zeroblob(1000000) FROM n",
+        )
+        .unwrap();
+    let weight = || {
+        let examined = looked_at(&path);
+        let [finding] = &examined.findings[..] else {
+            panic!("{}", findings(&examined));
+        };
+        assert_eq!(finding.check, Check::LongLog);
+        finding.weight
+    };
+    assert_eq!(weight(), Weight::Problem);
+    other
+        .query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
+        .unwrap();
+    other
+        .execute_batch("INSERT INTO note (text) VALUES ('row')")
+        .unwrap();
+    assert_eq!(weight(), Weight::Advice);
+}
+
 /// A user who may read all of it and write none.
 #[test]
 fn who_may_only_read_a_database_in_use_sees_it() {
