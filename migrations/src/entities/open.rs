@@ -13,9 +13,15 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection inside of a transaction that cannot write.
 pub(crate) fn read_only(path: &Path) -> Result<Connection> {
-    existing(path)?;
+    let is_empty = existing(path)?.metadata().is_ok_and(|file| file.len() == 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+    let connection = if is_empty {
+        // SQLite takes what is beside an empty file for left over, and would remove it.
+        Connection::open_in_memory()
+    } else {
+        Connection::open_with_flags(path, flags)
+    };
+    let opened = connection.and_then(|connection| {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         // What views and triggers of a foreign file call must not matter.
         connection.pragma_update(None, "trusted_schema", false)?;

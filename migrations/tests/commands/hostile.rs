@@ -5,7 +5,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _},
     os::unix::fs::PermissionsExt as _,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
 use anabranch::prelude::*;
@@ -34,6 +34,12 @@ fn refused(path: &Path, kind: ErrorKind, words: &str) {
     assert!(contents(folder) == before, "a look has changed something");
 }
 
+fn entities(path: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.args(["entities", "--from"]).arg(path);
+    command.output().unwrap()
+}
+
 /// SQLite would wait for ever for somebody who writes into the pipe, and take a device for an empty database.
 #[test]
 fn what_is_no_file_is_not_opened() {
@@ -45,12 +51,7 @@ fn what_is_no_file_is_not_opened() {
         let error = examine(path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CannotOpen);
         assert!(error.to_string().contains("a device, a pipe"), "{error}");
-        let to_entities = ["entities", "--from", path.to_str().unwrap()];
-        let output = Command::new(env!("CARGO_BIN_EXE_anabranch"))
-            .args(to_entities)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(entities(path).status.code(), Some(1));
     }
 }
 
@@ -74,6 +75,8 @@ fn what_is_beside_an_empty_file_stays() {
         fs::write(folder.path().join(format!("app.db{suffix}")), [1; 5000]).unwrap();
         let examined = looked_at(&path);
         assert_eq!((examined.facts.bytes, examined.facts.tables), (0, 0));
+        let output = entities(&path);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert_eq!(contents(folder.path()).len(), 2, "{suffix}");
     }
 }
