@@ -535,7 +535,8 @@ impl Database {
     /// # Errors
     ///
     /// `Refused` for what must not be overwritten: a file that is there, unless [`replace`](Backup::replace) is asked for; the
-    /// database itself, by any name, or its log; a database that is open in this process, or beside which a log lies. `Full`
+    /// database itself, by any name, or its log; a database that is open in this process, or beside which a log lies; the
+    /// name of another one's log. `Full`
     /// when there is no room, which is looked at first; `CannotOpen` for a folder that is missing; `ReadOnly` for one that
     /// cannot be written; `Corrupt` when the database is damaged; `Interrupted` when it is stopped by its callback; `Options` for a path to memory; `Io`; `Closed`; `FileMoved`.
     ///
@@ -630,8 +631,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// Kind `Full` when there is no room; the message says how much is missing, and nothing was written. What a write can
-    /// meet otherwise.
+    /// Kind `Full` when there is no room; the message says how much is missing, and nothing was written. `Refused` for a table
+    /// whose definition was edited by hand, and which SQLite would lose. What a write can meet otherwise.
     ///
     /// # Cancel safety
     ///

@@ -467,7 +467,7 @@ impl<E: Entity> Feed<E> {
         Box::pin(async move {
             let commits = self.engine.commits();
             loop {
-                let commit = commits.from_now_on();
+                let commit = commits.next();
                 if let Some(batch) = self.look(ahead.clone()).await? {
                     return Ok(batch);
                 }

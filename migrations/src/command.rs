@@ -6,12 +6,13 @@ mod entities;
 mod wal;
 
 use std::{
-    io::{Write as _, stdout},
+    io::{self, Write as _, stderr, stdout},
     process::ExitCode,
 };
 
 use anabranch::error::{Error, ErrorKind, Result};
 use clap::{Parser, Subcommand};
+use serde_json::json;
 
 /// Tools for SQLite databases and the applications of anabranch that use them.
 #[derive(Debug, Parser)]
@@ -43,22 +44,42 @@ impl Command {
     }
 }
 
-/// Writes a line to standard output.
-fn print(line: &str) -> Result<()> {
+/// Writes a line to standard output; whether anybody reads it.
+fn print(line: &str) -> Result<bool> {
     write(&format!("{line}\n"))
 }
 
 /// Writes over the line before.
-fn print_over(line: &str) -> Result<()> {
+fn print_over(line: &str) -> Result<bool> {
     write(&format!("\r{line}\x1b[K"))
 }
 
-fn write(text: &str) -> Result<()> {
+fn write(text: &str) -> Result<bool> {
     let mut out = stdout();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        // As `head` leaves it, which has what it wanted.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => {
             let text = format!("standard output cannot be written: {error}");
-            Error::new(ErrorKind::Io, text)
-        })
+            Err(Error::new(ErrorKind::Io, text))
+        }
+    }
+}
+
+/// Writes a line to standard error. What cannot be shown is not needed.
+pub(crate) fn note(line: &str) {
+    drop(writeln!(stderr(), "{line}"));
+}
+
+/// Tells a program that reads JSON of an error, too.
+fn told<T>(outcome: Result<T>, json: bool) -> Result<T> {
+    if let Err(error) = &outcome
+        && json
+    {
+        let kind = format!("{:?}", error.kind());
+        let told = json!({ "error": { "kind": kind, "message": error.to_string() } });
+        print(&told.to_string())?;
+    }
+    outcome
 }

@@ -67,6 +67,9 @@ pub enum Weight {
 pub enum Check {
     /// SQLite's `integrity_check`.
     Integrity,
+    /// What SQLite cannot check here: a table whose definition calls for a function or a collation of another program, or whose
+    /// foreign key names no key of the other table.
+    Unchecked,
     /// SQLite's `foreign_key_check`: a row refers to one that is not there.
     BrokenReference,
     /// Rows of a table with commit numbers that have none: a feed would not see them.
@@ -102,10 +105,23 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.table {
-            Some(table) => write!(f, "{table}: {}", self.message),
-            None => f.write_str(&self.message),
+            Some(table) => write!(f, "{}: {}", plain(table), plain(&self.message)),
+            None => f.write_str(&plain(&self.message)),
         }
     }
+}
+
+/// A text on one line: what a name of a foreign file holds is not for the terminal.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for character in text.chars() {
+        if character.is_control() {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
 }
 
 /// Examines a file, on one state of it. It reads everything.
@@ -128,7 +144,9 @@ pub fn examine(path: &Path) -> Result<Examined> {
         .map_err(|error| failed(&look.path, &error))?;
     if look.is_wal {
         let log = crate::log::of(&look)?;
-        examined.findings.extend(findings::of_log(&log));
+        examined
+            .findings
+            .extend(findings::of_log(&log, examined.facts.page_size));
         examined.facts.log = Some(log);
     }
     Ok(examined)

@@ -16,6 +16,7 @@
 use std::{fmt, fs, path::Path};
 
 use anabranch::error::Result;
+use rusqlite::ErrorCode;
 use serde::Serialize;
 
 use crate::{
@@ -177,7 +178,11 @@ pub(crate) fn of(look: &Look) -> Result<Log> {
         .query_row("PRAGMA main.wal_checkpoint(NOOP)", [], |row| {
             Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         });
-    let (frames, moved) = asked.map_err(|error| failed(&look.path, &error))?;
+    let (frames, moved) = match asked {
+        // Even a checkpoint that does nothing has to be allowed to write to the log.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => (-1, -1),
+        asked => asked.map_err(|error| failed(&look.path, &error))?,
+    };
     Ok(Log {
         bytes,
         frames: u64::try_from(frames).ok(),

@@ -5,8 +5,9 @@
 //!
 //! | beside it | how |
 //! |---|---|
+//! | whatever, and the file is empty | as immutable: a database without anything |
 //! | `-wal` and `-shm` | as any reader: somebody may have it open |
-//! | `-wal` alone | with an index in memory, and without locks: nobody has it open |
+//! | `-wal` alone | with an index in memory, and without locks: nobody has it open, or one alone, who locks it |
 //! | neither, mode WAL | as immutable: nobody has it open |
 //! | neither, rollback mode | as any reader, which makes no file |
 
@@ -16,10 +17,10 @@ use std::{
     time::Duration,
 };
 
-use anabranch::error::{Error, ErrorKind, Result};
+use anabranch::error::Result;
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
-use crate::entities::open::failed;
+use crate::entities::open::{existing, failed};
 
 /// How long another process may lock the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,19 +36,7 @@ pub(crate) struct Look {
 
 /// Opens a file to look at it.
 pub(crate) fn open(path: &Path) -> Result<Look> {
-    let missing = |error: std::io::Error| {
-        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let text = format!("{} cannot be opened: {error}", absolute.display());
-        Error::new(ErrorKind::CannotOpen, text)
-    };
-    let resolved = path.canonicalize().map_err(missing)?;
-    if resolved.is_dir() {
-        let text = format!(
-            "{} is a folder: name the database file in it",
-            resolved.display()
-        );
-        return Err(Error::new(ErrorKind::CannotOpen, text));
-    }
+    let resolved = existing(path)?;
     let (is_wal, opened) = connect(&resolved);
     Ok(Look {
         connection: opened.map_err(|error| failed(&resolved, &error))?,
@@ -57,18 +46,28 @@ pub(crate) fn open(path: &Path) -> Result<Look> {
 }
 
 fn connect(path: &Path) -> (bool, rusqlite::Result<Connection>) {
+    // SQLite takes what is beside an empty file for left over, and would remove it.
+    if path.metadata().is_ok_and(|found| found.len() == 0) {
+        return (false, read(path, "immutable=1", false));
+    }
     let has = |suffix| beside(path, suffix).exists();
     match (has("-wal"), has("-shm")) {
         (true, true) => (true, read(path, "mode=ro", false)),
-        (true, false) if cfg!(unix) => (true, read(path, "mode=ro&vfs=unix-none", true)),
+        // Whoever has it for itself keeps the index in its memory, and a lock on the file.
+        (true, false) if cfg!(unix) => match read(path, "mode=ro&readonly_shm=1", false) {
+            Err(error) if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) => {
+                (true, read(path, "mode=ro&vfs=unix-none", true))
+            }
+            opened => (true, opened),
+        },
         (true, false) => (true, read(path, "mode=ro", false)),
         // Without locks there is no write-ahead log: SQLite then says that it cannot open one.
         (false, _) => match read(path, "mode=ro&nolock=1", false) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
                 (true, read(path, "immutable=1", false))
             }
-            Err(error) => (false, Err(error)),
-            Ok(_) => (false, read(path, "mode=ro", false)),
+            // What else it says may come of another process that writes.
+            _ => (false, read(path, "mode=ro", false)),
         },
     }
 }

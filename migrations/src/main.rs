@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     match command::Command::parse().run() {
         Ok(code) => code,
         Err((error, code)) => {
-            eprintln!("anabranch: {error}");
+            command::note(&format!("anabranch: {error}"));
             code
         }
     }

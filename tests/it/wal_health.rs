@@ -596,3 +596,103 @@ async fn a_database_that_is_not_well_says_why() {
     let health = db.health().await;
     assert!(!health.is_in_place && health.wal.is_none(), "{health:?}");
 }
+
+/// Who got the connection of a reader that was ended was stopped in its place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_reader_that_is_too_old_is_ended() {
+    let builder = Database::builder("")
+        .readers(2)
+        .wal_policy(interrupting(Duration::from_nanos(1)));
+    let db = builder.open_temporary().await.unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    db.bulk_insert_optimized((0..2_000).map(|_| note("x".repeat(1000))))
+        .await
+        .unwrap();
+    let most = if std::env::var_os("ANABRANCH_LONG").is_some() {
+        200
+    } else {
+        8
+    };
+    let mut readers = JoinSet::new();
+    for _ in 0..16 {
+        let db = db.clone();
+        readers.spawn(async move {
+            while db.statistics().interrupted_readers < most {
+                let read = db.read(async |snapshot| {
+                    for _ in 0..20 {
+                        Note::query().count(&mut *snapshot).await?;
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(())
+                });
+                if let Err(error) = read.await {
+                    assert_eq!(error.kind(), ErrorKind::ReaderTooOld, "{error:?}");
+                }
+            }
+        });
+    }
+    while let Some(reader) = readers.join_next().await {
+        reader.unwrap();
+    }
+    log_is_free(&db).await;
+    assert!(db.integrity().await.unwrap().is_ok());
+}
+
+/// The frames that the log's file has, read as its format says: those with the salts of the header, up to the last commit.
+fn frames_of(log: &std::path::Path) -> u32 {
+    let bytes = std::fs::read(log).unwrap();
+    let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    let frame = 24 + word(8) as usize;
+    let (mut frames, mut committed) = (0, 0);
+    for at in (32..bytes.len()).step_by(frame) {
+        if bytes.len() < at + frame || (word(at + 8), word(at + 12)) != (word(16), word(20)) {
+            break;
+        }
+        frames += 1;
+        if word(at + 4) > 0 {
+            committed = frames;
+        }
+    }
+    committed
+}
+
+#[tokio::test]
+async fn what_is_told_of_the_log_is_in_its_file() {
+    for page in [512, 4096, 65536] {
+        let builder = Database::builder("")
+            .page_size(page)
+            .wal_autocheckpoint(100_000);
+        let db = builder.open_temporary().await.unwrap();
+        db.create_tables::<Note>().await.unwrap();
+        let log = format!("{}-wal", db.path().display());
+        for round in 0..4 {
+            for _ in 0..9 {
+                save(&db).await;
+            }
+            let told = status(&db).await;
+            assert_eq!(told.frames, frames_of(log.as_ref()), "{page}");
+            assert_eq!(told.bytes, std::fs::metadata(&log).unwrap().len());
+            assert_eq!(told.used, u64::from(told.frames) * (u64::from(page) + 24));
+            if round == 1 {
+                // The next commit overwrites it from the beginning.
+                let restart = "PRAGMA wal_checkpoint(RESTART)";
+                let outside = anabranch_tests::outsider(db.path());
+                outside.query_row(restart, [], |_| Ok(())).unwrap();
+                let told = status(&db).await;
+                assert_eq!((told.moved, told.unmoved()), (told.frames, 0));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_closed_says_so() {
+    let db = opened(Mode::Inline, WalPolicy::new()).await;
+    db.close().await.unwrap();
+    let error = db.wal_status().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    let health = db.health().await;
+    assert!(!health.is_healthy() && health.wal.is_none(), "{health:?}");
+    assert_eq!(db.vacuum().await.unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(db.integrity().await.unwrap_err().kind(), ErrorKind::Closed);
+}

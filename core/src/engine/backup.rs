@@ -109,10 +109,14 @@ pub struct BackupReport {
     pub bytes: u64,
     /// Its tables, but for those of SQLite's own.
     pub tables: u64,
-    /// The rows of all of them: as many as were in the database.
+    /// The rows of all of them: as many as were in the database. Of a table that SQLite cannot read here they are not
+    /// counted; [`unchecked`](Self::unchecked) names it.
     pub rows: u64,
     /// References that lead nowhere, a hundred at most: as in the database, where a program wrote them with foreign keys switched off.
     pub broken_references: u64,
+    /// What of the copy could not be checked, and why, as [`Integrity::unchecked`](crate::engine::Integrity::unchecked) tells it
+    /// of the database.
+    pub unchecked: Vec<String>,
     /// From the beginning to the end.
     pub elapsed: Duration,
 }
@@ -229,7 +233,7 @@ impl Work {
             return Err(stopped());
         }
         part.put_in_place(&self.target, &core)?;
-        let counted: Vec<u64> = tables
+        let counted: Vec<Option<u64>> = tables
             .iter()
             .filter(|(name, _)| !name.starts_with("sqlite_"))
             .map(|(_, rows)| *rows)
@@ -239,8 +243,9 @@ impl Work {
             pages: verified.size.pages,
             bytes: verified.size.bytes,
             tables: counted.len() as u64,
-            rows: counted.iter().sum(),
+            rows: counted.iter().flatten().sum(),
             broken_references: verified.broken_references,
+            unchecked: verified.unchecked,
             elapsed: self.teller.began.elapsed(),
         })
     }

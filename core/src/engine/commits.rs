@@ -22,7 +22,7 @@ impl Commits {
     }
 
     /// To be called before one looks at what is committed, so that no commit falls between the look and the wait.
-    pub(crate) fn from_now_on(&self) -> OwnedNotified {
+    pub(crate) fn next(&self) -> OwnedNotified {
         self.0.wal_size.bell.heard()
     }
 }
@@ -42,6 +42,6 @@ pub(crate) async fn pause(time: Duration) {
 pub(crate) fn commit_or(commit: OwnedNotified, moment: Instant) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let moment = pin!(timer::sleep_until(moment));
-        drop(select(pin!(commit), moment).await);
+        let _ = select(pin!(commit), moment).await;
     })
 }

@@ -95,17 +95,15 @@ impl Hold {
 
 impl Endable for Hold {
     fn end(&self) {
-        let idle = {
-            let mut idle = self.lock();
-            self.ended.send_replace(true);
-            idle.take()
-        };
-        // It goes back, and its transaction ends with it.
-        drop(idle);
+        let _idle = self.lock();
+        self.ended.send_replace(true);
+        self.progress.stop_present();
     }
 
-    fn stop(&self) {
-        self.progress.stop_present();
+    fn give_back(&self) {
+        let idle = self.lock().take();
+        // Its transaction ends with it.
+        drop(idle);
     }
 }
 

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use crate::{
     engine::sqlite_error::from_rusqlite,
     error::{Error, ErrorKind, Result},
+    sql::Identifier,
 };
 
 /// After so many findings of one kind no more are listed.
@@ -19,6 +20,9 @@ pub struct Integrity {
     pub messages: Vec<String>,
     /// References that lead nowhere, a hundred at most: rows that a program wrote with foreign keys switched off.
     pub broken_references: Vec<BrokenReference>,
+    /// What SQLite could not check, and why, a hundred at most: a table whose definition calls for a function or a collation
+    /// of another program, or whose foreign key names no key of the other table. Other tables are checked all the same.
+    pub unchecked: Vec<String>,
 }
 
 /// A row that refers to one that is not there.
@@ -34,33 +38,65 @@ pub struct BrokenReference {
 }
 
 impl Integrity {
-    /// Whether nothing was found.
+    /// Whether everything was checked, and nothing found.
     #[must_use]
     pub fn is_ok(&self) -> bool {
-        self.messages.is_empty() && self.broken_references.is_empty()
+        self.messages.is_empty() && self.broken_references.is_empty() && self.unchecked.is_empty()
     }
 }
 
 /// Runs both checks, which read the whole file.
 pub(in crate::engine) fn check(connection: &Connection) -> Result<Integrity> {
+    let mut unchecked = Vec::new();
+    let mut messages = whole_or_by_table(connection, &mut unchecked, damage)?;
+    let mut broken_references = whole_or_by_table(connection, &mut unchecked, broken_references)?;
+    messages.truncate(MOST);
+    broken_references.truncate(MOST);
+    unchecked.truncate(MOST);
     Ok(Integrity {
-        messages: damage(connection)?,
-        broken_references: broken_references(connection)?,
+        messages,
+        broken_references,
+        unchecked,
     })
 }
 
-fn damage(connection: &Connection) -> Result<Vec<String>> {
-    let sql = format!("PRAGMA main.integrity_check({MOST})");
-    let read = || {
-        let mut statement = connection.prepare(&sql)?;
-        let messages = statement.query_map([], |row| row.get::<_, String>(0))?;
-        messages.collect::<rusqlite::Result<Vec<_>>>()
-    };
-    match read().map_err(from_rusqlite) {
-        Ok(messages) if messages == ["ok"] => Ok(Vec::new()),
+/// The names of all tables that have pages.
+pub(in crate::engine) fn tables(connection: &Connection) -> Result<Vec<String>> {
+    let names =
+        "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name";
+    texts(connection, names).map_err(from_rusqlite)
+}
+
+/// One definition that SQLite can make nothing of fails a check as a whole: then tables are checked one by one.
+fn whole_or_by_table<T>(
+    connection: &Connection,
+    unchecked: &mut Vec<String>,
+    check: impl Fn(&Connection, Option<&str>) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    match check(connection, None) {
+        Err(error) if error.kind() == ErrorKind::Statement => {}
+        whole => return whole,
+    }
+    let mut found = Vec::new();
+    for table in tables(connection)? {
+        match check(connection, Some(&table)) {
+            Err(error) if error.kind() == ErrorKind::Statement => {
+                unchecked.push(format!("{table}: {error}"));
+            }
+            one => found.extend(one?),
+        }
+    }
+    Ok(found)
+}
+
+fn damage(connection: &Connection, table: Option<&str>) -> Result<Vec<String>> {
+    let of = table.map_or_else(|| MOST.to_string(), |table| Identifier(table).to_string());
+    let sql = format!("PRAGMA main.integrity_check({of})");
+    match texts(connection, &sql).map_err(from_rusqlite) {
         // A message may have several lines, each a finding.
         Ok(messages) => Ok((messages.iter())
             .flat_map(|message| message.lines())
+            .filter(|line| *line != "ok")
             .map(str::to_owned)
             .collect()),
         // Too damaged for the check itself.
@@ -69,15 +105,16 @@ fn damage(connection: &Connection) -> Result<Vec<String>> {
     }
 }
 
-fn broken_references(connection: &Connection) -> Result<Vec<BrokenReference>> {
-    let sql = "PRAGMA main.foreign_key_check";
+fn broken_references(connection: &Connection, table: Option<&str>) -> Result<Vec<BrokenReference>> {
+    let of = table.map_or_else(String::new, |table| format!("({})", Identifier(table)));
+    let sql = format!("PRAGMA main.foreign_key_check{of}");
     let read = || {
-        let mut statement = connection.prepare(sql)?;
+        let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map([], |row| {
             Ok(BrokenReference {
-                table: row.get(0)?,
+                table: text(row, 0)?,
                 rowid: row.get(1)?,
-                parent: row.get(2)?,
+                parent: text(row, 2)?,
             })
         })?;
         rows.take(MOST).collect::<rusqlite::Result<Vec<_>>>()
@@ -87,6 +124,17 @@ fn broken_references(connection: &Connection) -> Result<Vec<BrokenReference>> {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(Vec::new()),
         other => other.map_err(|error: Error| error.with_statement(sql)),
     }
+}
+
+fn texts(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(sql)?;
+    statement.query_map([], |row| text(row, 0))?.collect()
+}
+
+/// Names, and what is said of them, are not always UTF-8, least of all in a damaged file.
+fn text(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<String> {
+    let bytes = row.get_ref(index)?.as_bytes()?;
+    Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -109,5 +157,33 @@ mod tests {
         assert!(found.messages.is_empty(), "the pages are whole");
         assert_eq!(found.broken_references.len(), MOST);
         assert_eq!(found.broken_references[0].parent, "parent");
+    }
+
+    #[test]
+    fn what_cannot_be_checked_keeps_nothing_else_from_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        let rows = "PRAGMA foreign_keys = OFF;
+            CREATE TABLE parent (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE child (parent REFERENCES parent); INSERT INTO child VALUES (7);
+            CREATE TABLE odd (name REFERENCES parent (name)); INSERT INTO odd VALUES (1);
+            CREATE TABLE strange (name TEXT CHECK (abs(name) > 0)); INSERT INTO strange VALUES (1);
+            CREATE TABLE null_there (name TEXT); INSERT INTO null_there VALUES (NULL);
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, 'abs(', 'theirs(') WHERE name = 'strange';
+            UPDATE sqlite_schema SET sql = replace(sql, 'TEXT', 'TEXT NOT NULL') WHERE name = 'null_there';
+            PRAGMA writable_schema = RESET;";
+        connection.execute_batch(rows).unwrap();
+        let found = check(&connection).unwrap();
+        assert_eq!(found.messages, ["NULL value in null_there.name"]);
+        assert_eq!(found.broken_references.len(), 1);
+        assert_eq!(found.broken_references[0].table, "child");
+        let [strange, odd] = &found.unchecked[..] else {
+            panic!("{found:?}");
+        };
+        assert!(
+            strange.starts_with("strange: unknown function: theirs()"),
+            "{strange}"
+        );
+        assert!(odd.starts_with("odd: foreign key mismatch"), "{odd}");
     }
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The longest path that SQLite takes: `MAX_PATHNAME` is 512, less room for what it adds to the name.
-const LONGEST: usize = 504;
+pub(in crate::engine) const LONGEST: usize = 504;
 
 /// Where a database is.
 #[derive(Debug, Clone)]
@@ -39,6 +39,12 @@ pub(in crate::engine) fn check_path(path: &Path, options: &Options) -> Result<Pa
     let shown = absolute.display();
     if absolute.is_dir() {
         return Err(cannot_open(format!("{shown} is a folder")));
+    }
+    // What is written to a device may be gone, and a pipe may wait for ever.
+    if absolute.exists() && !absolute.is_file() {
+        return Err(cannot_open(format!(
+            "{shown} is a device, a pipe, or a socket, and a database is a file"
+        )));
     }
     let folder = absolute.parent().unwrap_or(&absolute);
     if !folder.is_dir() {
@@ -221,6 +227,6 @@ pub(in crate::engine) fn file_id(path: &Path) -> Result<FileId> {
     })
 }
 
-fn cannot_open(message: String) -> Error {
+pub(in crate::engine) fn cannot_open(message: String) -> Error {
     Error::new(ErrorKind::CannotOpen, message)
 }

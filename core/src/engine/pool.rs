@@ -134,12 +134,12 @@ struct Loan {
 
 /// What holds a connection, and can be made to give it back.
 pub(in crate::engine) trait Endable: Send + Sync + std::fmt::Debug {
-    /// Gives it back if no statement runs on it, and has the one that runs be the last.
+    /// Ends it; to be called again while it lasts, since a statement may have begun meanwhile. The pool is locked
+    /// meanwhile: so the connection is still on this loan, and what is stopped on it is nobody else's.
     fn end(&self);
 
-    /// Stops the statement that runs on the connection; called while that is on loan to it, under the pool's lock. To be
-    /// called again while it lasts, since the statement may have begun meanwhile.
-    fn stop(&self);
+    /// Gives the connection back, if no statement runs on it.
+    fn give_back(&self);
 }
 
 /// A connection on loan; it goes back when dropped.
@@ -285,18 +285,13 @@ impl<C: Pooled> Pool<C> {
 
     /// Tells, once, of each connection that is on loan for longer than a reader may be open, and ends it if asked to.
     pub(in crate::engine) fn end_old(&self, policy: &WalPolicy, counters: &Counters) {
-        for (loan, hold) in self.old(policy, counters) {
-            hold.end();
-            // Once it is back, another's statement may run on it.
-            let state = self.lock();
-            if state.lent.iter().any(|other| other.number == loan) {
-                hold.stop();
-            }
+        for hold in self.old(policy, counters) {
+            hold.give_back();
         }
     }
 
-    /// Those that are to be ended, and their loans. They come back, which is not to meet the lock.
-    fn old(&self, policy: &WalPolicy, counters: &Counters) -> Vec<(u64, Arc<dyn Endable>)> {
+    /// Those that were ended: they come back, which is not to meet the lock.
+    fn old(&self, policy: &WalPolicy, counters: &Counters) -> Vec<Arc<dyn Endable>> {
         let mut ending = Vec::new();
         let mut state = self.lock();
         let old = |loan: &&mut Loan| loan.since.elapsed() > policy.reader_age;
@@ -315,7 +310,10 @@ impl<C: Pooled> Pool<C> {
                     "a reader is open for too long: the log cannot start anew"
                 );
             }
-            ending.extend(hold.map(|hold| (loan.number, hold)));
+            if let Some(hold) = hold {
+                hold.end();
+                ending.push(hold);
+            }
         }
         ending
     }
@@ -531,10 +529,7 @@ mod tests {
     use std::{
         future::Future,
         pin::{Pin, pin},
-        sync::{
-            Arc, Mutex,
-            atomic::{AtomicBool, Ordering},
-        },
+        sync::Arc,
         task::{Context, Poll, Waker},
         time::Duration,
     };
@@ -544,6 +539,7 @@ mod tests {
     use crate::{
         engine::{
             ffi::{Hooks, PlainConnection},
+            hooks::Progress,
             pool::{Endable, Lent, Pool, Reader},
             slot::Label,
             wal_policy::{OldReaders, WalPolicy},
@@ -632,6 +628,37 @@ mod tests {
         assert!(pool.lock().called.is_empty());
     }
 
+    /// A hold that is ended by stopping what runs.
+    #[derive(Debug)]
+    struct Stops(Arc<Progress>);
+
+    impl Endable for Stops {
+        fn end(&self) {
+            self.0.stop_present();
+        }
+
+        fn give_back(&self) {}
+    }
+
+    #[tokio::test]
+    async fn who_has_the_connection_next_is_not_stopped() {
+        let pool = pool(LONG);
+        let lent = pool.lend(Label::new("old")).await.unwrap();
+        let stops: Arc<dyn Endable> = Arc::new(Stops(Arc::clone(&lent.progress)));
+        lent.can_be_ended(Arc::downgrade(&stops));
+        let run = lent.progress.begin(None);
+        let policy = WalPolicy::new()
+            .reader_age(Duration::ZERO)
+            .old_readers(OldReaders::Interrupt);
+        let ending = pool.old(&policy, &Counters::default());
+        assert!(run.is_stopped());
+        drop(lent);
+        let next = pool.lend(Label::new("next")).await.unwrap();
+        let _run = next.progress.begin(None);
+        ending.iter().for_each(|hold| hold.give_back());
+        assert!(!next.progress.shall_stop());
+    }
+
     #[tokio::test]
     async fn who_waits_is_told_that_the_pool_was_closed() {
         let pool = pool(LONG);
@@ -642,47 +669,5 @@ mod tests {
         assert_eq!(waits.await.unwrap_err().kind(), ErrorKind::Closed);
         drop(lent);
         assert_eq!(pool.lock().size, 0);
-    }
-    /// Has a connection, and gives it back when it is ended, if so.
-    #[derive(Debug)]
-    struct Held {
-        lent: Mutex<Option<Lent>>,
-        gives_back: bool,
-        is_stopped: AtomicBool,
-    }
-
-    impl Endable for Held {
-        fn end(&self) {
-            if self.gives_back {
-                self.lent.lock().unwrap().take();
-            }
-        }
-
-        fn stop(&self) {
-            self.is_stopped.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Its statement was stopped, and with bad luck that of whoever had the connection by then.
-    #[tokio::test]
-    async fn a_statement_is_stopped_only_while_its_connection_is_on_that_loan() {
-        let policy = WalPolicy::new()
-            .reader_age(Duration::ZERO)
-            .old_readers(OldReaders::Interrupt);
-        for gives_back in [true, false] {
-            let pool = pool(LONG);
-            let lent = pool.lend(Label::new("old")).await.unwrap();
-            let held = Arc::new(Held {
-                lent: Mutex::new(None),
-                gives_back,
-                is_stopped: AtomicBool::new(false),
-            });
-            let hold = Arc::downgrade(&held);
-            lent.can_be_ended(hold);
-            *held.lent.lock().unwrap() = Some(lent);
-            pool.end_old(&policy, &Counters::default());
-            assert_eq!(held.is_stopped.load(Ordering::Relaxed), !gives_back);
-            assert_eq!(pool.lock().lent.is_empty(), gives_back);
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension, config::DbConfig};
 
 use crate::{
     engine::{
@@ -24,7 +24,7 @@ use crate::{
         sqlite_error::from_rusqlite,
         writer::Writer,
     },
-    error::Result,
+    error::{Error, ErrorKind, Result},
 };
 
 /// What [`Database::vacuum`](crate::database::Database::vacuum) did.
@@ -67,8 +67,11 @@ pub(in crate::engine) fn run(writer: &mut Writer, core: &Core) -> Result<VacuumR
     // What is in the log by now needs no room beside what comes.
     truncate_log(connection, core)?;
     let before = size(connection)?;
+    refuse_to_lose_tables(connection)?;
     make_sure_of_room(&before, core)?;
-    busy::retrying(core.options.busy_timeout, || execute(connection, "VACUUM"))?;
+    with_old_definitions(connection, || {
+        busy::retrying(core.options.busy_timeout, || execute(connection, "VACUUM"))
+    })?;
     // Rows may have other rowids.
     core.history.committed(history::Changes::Unknown);
     let after = size(connection)?;
@@ -78,6 +81,39 @@ pub(in crate::engine) fn run(writer: &mut Writer, core: &Core) -> Result<VacuumR
         checkpoint: truncate_log(connection, core)?,
         elapsed: began.elapsed(),
     })
+}
+
+/// VACUUM runs only definitions that begin with CREATE, as SQLite writes them, and passes over others without a word: tables
+/// whose definition was edited by hand would be gone.
+pub(in crate::engine) fn refuse_to_lose_tables(connection: &Connection) -> Result<()> {
+    let lost =
+        "SELECT name FROM main.sqlite_schema WHERE rootpage > 0 AND substr(sql, 1, 3) <> 'CRE'";
+    let found = connection.query_row(lost, [], |row| {
+        Ok(String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into_owned())
+    });
+    match found.optional().map_err(from_rusqlite)? {
+        None => Ok(()),
+        Some(name) => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "the definition of {name} was edited by hand and does not begin with CREATE in capitals, and VACUUM would leave \
+                 it out, with all rows: correct it in sqlite_schema first"
+            ),
+        )),
+    }
+}
+
+/// VACUUM makes all tables and indexes anew, also those in which another program wrote texts in double quotes.
+fn with_old_definitions<T>(connection: &Connection, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let allow = |allowed| {
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, allowed)
+            .map_err(from_rusqlite)
+    };
+    allow(true)?;
+    let outcome = run();
+    allow(false)?;
+    outcome
 }
 
 fn size(connection: &Connection) -> Result<Size> {

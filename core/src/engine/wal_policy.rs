@@ -69,7 +69,8 @@ impl WalPolicy {
         }
     }
 
-    /// From which size of the log on an event warns, once until it is half as large again. Default: 256 MiB.
+    /// From which size of the log on an event warns, once until it is half as large again; more than
+    /// zero. Default: 256 MiB.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -168,8 +169,13 @@ impl WalPolicy {
         }
     }
 
-    pub(in crate::engine) fn rules(&self) -> [(&'static str, bool, &'static str); 3] {
+    pub(in crate::engine) fn rules(&self) -> [(&'static str, bool, &'static str); 4] {
         [
+            (
+                "wal_policy.warn_at",
+                self.warn_at > Bytes::ZERO,
+                "is more than zero",
+            ),
             (
                 "wal_policy.limit",
                 self.limit >= Bytes::kib(64),

@@ -14,7 +14,7 @@ use anabranch::{
 use anabranch_migrations::log::Watch;
 use clap::Args;
 
-use crate::command::print;
+use crate::command::{note, print};
 
 /// Copy a database to another file while others use it: one state, checked before it gets its name.
 #[derive(Debug, Args)]
@@ -57,15 +57,18 @@ impl Backup {
             }
             let report = backup.await;
             if stderr().is_terminal() {
-                eprintln!();
+                note("");
             }
-            db.close().await?;
-            report
+            let closed = db.close().await;
+            report.and_then(|report| closed.map(|_| report))
         })?;
         if report.broken_references > 0 {
-            eprintln!(
-                "note: references lead nowhere, as in the database: `anabranch doctor` lists them"
+            note(
+                "note: references lead nowhere, as in the database: `anabranch doctor` lists them",
             );
+        }
+        for unchecked in &report.unchecked {
+            note(&format!("note: not checked: {unchecked}"));
         }
         print(&format!(
             "{}: {} rows in {} tables, {} bytes, {:.1?}",
@@ -75,6 +78,7 @@ impl Backup {
             report.bytes,
             report.elapsed
         ))
+        .map(drop)
     }
 }
 
@@ -89,11 +93,14 @@ fn shown() -> impl FnMut(BackupProgress) -> ControlFlow<()> + Send {
         };
         let percent = progress.pages * 100 / progress.total.max(1);
         if stderr().is_terminal() {
-            eprint!("\r{step:<10} {percent:>3} % of {} pages", progress.total);
+            let total = progress.total;
             // What cannot be shown is not needed.
-            drop(stderr().flush());
+            drop(write!(
+                stderr(),
+                "\r{step:<10} {percent:>3} % of {total} pages"
+            ));
         } else if last.replace(step) != Some(step) {
-            eprintln!("{step} {} pages", progress.total);
+            note(&format!("{step} {} pages", progress.total));
         }
         ControlFlow::Continue(())
     }

@@ -6,7 +6,7 @@ use anabranch::error::Result;
 use anabranch_migrations::doctor::{Weight, examine};
 use clap::Args;
 
-use crate::command::print;
+use crate::command::{print, told};
 
 /// Examine a database, and change nothing of it.
 ///
@@ -22,7 +22,7 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let examined = examine(&self.file)?;
+        let examined = told(examine(&self.file), self.json)?;
         if self.json {
             print(&serde_json::to_string_pretty(&examined).unwrap_or_default())?;
         } else {

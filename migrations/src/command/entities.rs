@@ -1,10 +1,12 @@
 //! `anabranch entities`.
 
-use std::{io::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
 use anabranch::error::{Error, ErrorKind, Result};
 use anabranch_migrations::entities::{Options, generate};
 use clap::Args;
+
+use crate::command::{note, write};
 
 /// Write entity structs for the tables of an existing database, which is only read.
 ///
@@ -35,20 +37,15 @@ impl Entities {
             .relations(!self.no_relations)
             .rowid_keys(self.rowid_keys);
         let generated = generate(&self.from, &options)?;
-        for note in &generated.notes {
-            eprintln!("note: {note}");
+        for line in &generated.notes {
+            note(&format!("note: {line}"));
         }
-        let source = generated.source.as_bytes();
-        let written = match &self.to {
-            Some(path) => std::fs::write(path, source),
-            None => std::io::stdout().write_all(source),
-        };
-        written.map_err(|error| {
-            let to = self.to.map_or_else(
-                || "standard output".to_owned(),
-                |path| path.display().to_string(),
-            );
-            Error::new(ErrorKind::Io, format!("{to} cannot be written: {error}"))
-        })
+        match &self.to {
+            Some(path) => std::fs::write(path, &generated.source).map_err(|error| {
+                let text = format!("{} cannot be written: {error}", path.display());
+                Error::new(ErrorKind::Io, text)
+            }),
+            None => write(&generated.source).map(drop),
+        }
     }
 }

@@ -11,7 +11,7 @@ use anabranch::error::Result;
 use anabranch_migrations::log::{Log, Watch};
 use clap::Args;
 
-use crate::command::{print, print_over};
+use crate::command::{print, print_over, told};
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -34,20 +34,24 @@ pub(crate) struct Wal {
 
 impl Wal {
     pub(crate) fn run(self) -> Result<()> {
-        let mut watch = Watch::new(&self.file)?;
-        if !self.watch {
-            return print(&self.line(&watch.look()?));
-        }
         loop {
-            let line = self.line(&watch.look()?);
-            if !self.json && stdout().is_terminal() {
-                print_over(&line)?;
+            // Anew each time: the log may have come to be there, or another file. And nobody who closes the database
+            // meanwhile finds it in use by this.
+            let looked = Watch::new(&self.file).and_then(|watch| watch.look());
+            let in_place = self.watch && !self.json && stdout().is_terminal();
+            if looked.is_err() && in_place {
+                print("")?;
+            }
+            let line = self.line(&told(looked, self.json)?);
+            let is_read = if in_place {
+                print_over(&line)?
             } else {
-                print(&line)?;
+                print(&line)?
+            };
+            if !self.watch || !is_read {
+                return Ok(());
             }
             thread::sleep(EVERY);
-            // The log may have come to be there, or another file.
-            watch = Watch::new(&self.file)?;
         }
     }
 

@@ -6,7 +6,7 @@ use anabranch::engine::network_name;
 use rusqlite::{Result, types::FromSql};
 use serde::Serialize;
 
-use crate::{log::Log, look::Look};
+use crate::{doctor::plain, log::Log, look::Look};
 
 /// What a database file is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,8 +67,9 @@ pub(super) fn of(look: &Look) -> Result<Facts> {
     } else {
         0
     };
+    // Whoever made a table of this name, it need not be ours.
     let last_commit = if has_table("anabranch_sequence")? {
-        Some(ask("SELECT last FROM main.anabranch_sequence")?)
+        ask("SELECT last FROM main.anabranch_sequence").ok()
     } else {
         None
     };
@@ -113,7 +114,7 @@ fn hard_links(_path: &Path) -> u64 {
 /// A line for each, in two columns.
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = |name: &str, value: String| writeln!(f, "{name:<15}{value}");
+        let mut line = |name: &str, value: String| writeln!(f, "{name:<15}{}", plain(&value));
         line("file", self.path.clone())?;
         line("sqlite", self.sqlite_version.to_owned())?;
         let pages = format!(

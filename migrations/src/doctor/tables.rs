@@ -1,8 +1,8 @@
 //! What tables could have: commit numbers, indexes, STRICT.
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Result, Row, types::ValueRef};
 
-use crate::doctor::{Check, Finding};
+use crate::doctor::{Check, Finding, findings::is_of_a_definition};
 
 /// Rows of stamped tables without a number.
 pub(super) fn unstamped(connection: &Connection) -> Result<Vec<Finding>> {
@@ -14,20 +14,19 @@ pub(super) fn unstamped(connection: &Connection) -> Result<Vec<Finding>> {
     if stamped.is_empty() {
         return Ok(Vec::new());
     }
-    let mut statement = connection.prepare(
+    let listed = texts_of_two(
+        connection,
         "SELECT table_name, column_name FROM main.anabranch_stamped
          WHERE EXISTS (SELECT 1 FROM pragma_table_info(table_name, 'main') AS c WHERE c.name = column_name COLLATE NOCASE)",
-    )?;
-    let listed = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    );
     let mut findings = Vec::new();
-    for stamped in listed {
-        let (table, column): (String, String) = stamped?;
+    for (table, column) in or_nothing(listed)? {
         let sql = format!(
             "SELECT count(*) FROM main.{} WHERE coalesce({}, 0) = 0",
             quoted(&table),
             quoted(&column)
         );
-        let rows: i64 = connection.query_row(&sql, [], |row| row.get(0))?;
+        let rows: i64 = or_nothing(connection.query_row(&sql, [], |row| row.get(0)))?;
         if rows > 0 {
             let message = format!(
                 "{rows} rows have no commit number in {column}: a program without the library wrote them, or they are \
@@ -90,11 +89,7 @@ fn could_be_strict(connection: &Connection, table: &str) -> Result<bool> {
         "SELECT name, upper(type), pk FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1",
     )?;
     let columns = statement.query_map([table], |row| {
-        Ok((
-            row.get::<_, String>(0)?,
-            row.get::<_, String>(1)?,
-            row.get::<_, i64>(2)?,
-        ))
+        Ok((text(row, 0)?, text(row, 1)?, row.get::<_, i64>(2)?))
     })?;
     let mut unfit = Vec::new();
     for column in columns {
@@ -122,7 +117,24 @@ fn could_be_strict(connection: &Connection, table: &str) -> Result<bool> {
             unfit.join(" OR ")
         }
     );
-    connection.query_row(&sql, [], |row| row.get(0))
+    or_nothing(connection.query_row(&sql, [], |row| row.get(0)))
+}
+
+/// All tables that have pages.
+pub(super) fn with_pages(connection: &Connection) -> Result<Vec<String>> {
+    texts(
+        connection,
+        "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name",
+        [],
+    )
+}
+
+/// Nothing, where a definition is in the way: it calls for a function of another program, or is not what its name says.
+fn or_nothing<T: Default>(asked: Result<T>) -> Result<T> {
+    match asked {
+        Err(error) if is_of_a_definition(&error) => Ok(T::default()),
+        asked => asked,
+    }
 }
 
 /// Tables with rows of their own that are no part of another thing.
@@ -136,14 +148,14 @@ fn ordinary(connection: &Connection) -> Result<Vec<String>> {
 
 /// The columns of each foreign key, in lower case.
 fn references(connection: &Connection, table: &str) -> Result<Vec<Vec<String>>> {
-    let mut statement = connection.prepare(
+    let lists = texts(
+        connection,
         "SELECT group_concat(lower(\"from\"), char(0)) FROM
          (SELECT id, \"from\" FROM pragma_foreign_key_list(?1, 'main') ORDER BY id, seq) GROUP BY id",
+        [table],
     )?;
-    let lists = statement.query_map([table], |row| row.get::<_, String>(0))?;
-    lists
-        .map(|list| Ok(list?.split('\0').map(str::to_owned).collect()))
-        .collect()
+    let columns = |list: &String| list.split('\0').map(str::to_owned).collect();
+    Ok(lists.iter().map(columns).collect())
 }
 
 /// The columns of each index that is for all rows, and the key, in lower case.
@@ -170,11 +182,29 @@ fn covered(connection: &Connection, table: &str) -> Result<Vec<Vec<String>>> {
     Ok(covered)
 }
 
-fn texts(connection: &Connection, sql: &str, args: impl rusqlite::Params) -> Result<Vec<String>> {
+pub(super) fn texts(
+    connection: &Connection,
+    sql: &str,
+    args: impl rusqlite::Params,
+) -> Result<Vec<String>> {
     let mut statement = connection.prepare(sql)?;
-    statement.query_map(args, |row| row.get(0))?.collect()
+    statement.query_map(args, |row| text(row, 0))?.collect()
 }
 
-fn quoted(name: &str) -> String {
+fn texts_of_two(connection: &Connection, sql: &str) -> Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok((text(row, 0)?, text(row, 1)?)))?;
+    rows.collect()
+}
+
+/// Whatever is there as a text: names are not always UTF-8, least of all in a damaged file.
+pub(super) fn text(row: &Row<'_>, index: usize) -> Result<String> {
+    Ok(match row.get_ref(index)? {
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    })
+}
+
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

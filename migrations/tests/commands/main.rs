@@ -4,6 +4,8 @@
     reason = "what does not work here must fail the test"
 )]
 
+mod hostile;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader},

@@ -574,7 +574,7 @@ fn a_log_that_cannot_be_read_is_an_error_that_says_what_to_do() {
     let error = generate(&path, &Options::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CannotOpen);
     let place = folder.path().display().to_string();
-    expect!["/folder/app.db cannot be read (unable to open database file): in WAL mode a reader needs the -wal and -shm beside it, or may make them; after a crash somebody who may write has to open it first: copy the file with what is beside it to a folder of yours, and name the copy"].assert_eq(&error.to_string().replace(&place, "/folder"));
+    expect!["/folder/app.db cannot be read (unable to open database file): whoever looks has to be allowed to read it; in WAL mode a reader also needs the -wal and -shm beside it, or may make them; after a crash somebody who may write has to open it first: copy the file with what is beside it to a folder of yours, and name the copy"].assert_eq(&error.to_string().replace(&place, "/folder"));
 }
 
 #[test]

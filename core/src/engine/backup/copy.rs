@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use rusqlite::{
     Connection, OpenFlags,
     backup::{Backup, StepResult},
+    types::{ToSqlOutput, ValueRef},
 };
 
 use crate::{
@@ -15,6 +16,8 @@ use crate::{
         hooks::Progress,
         long_read::LongRead,
         sqlite_error::from_rusqlite,
+        stamp::renew_epoch,
+        vacuum::refuse_to_lose_tables,
     },
     error::{Error, ErrorKind, Result},
 };
@@ -77,6 +80,7 @@ pub(super) fn pages(
     drop(backup);
     copy.execute_batch("PRAGMA journal_mode = DELETE;")
         .map_err(from_rusqlite)?;
+    renew_epoch(&copy).map_err(from_rusqlite)?;
     copy.close().map_err(|(_, error)| from_rusqlite(error))
 }
 
@@ -89,8 +93,10 @@ pub(super) fn compact(
 ) -> Result<Part> {
     let compacted = Part::new(target, database)?;
     let copy = listening(part.path(), progress)?;
-    let to = compacted.path().to_string_lossy();
-    copy.execute("VACUUM main INTO ?1", [&*to])
+    refuse_to_lose_tables(&copy)?;
+    // A link may lead to a folder whose name is not UTF-8.
+    let to = ValueRef::Text(compacted.path().as_os_str().as_encoded_bytes());
+    copy.execute("VACUUM main INTO ?1", [ToSqlOutput::Borrowed(to)])
         .map_err(from_rusqlite)?;
     Ok(compacted)
 }

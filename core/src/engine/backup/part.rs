@@ -27,8 +27,7 @@ pub(super) struct Part {
 impl Part {
     /// Makes an empty file, which may be read by whoever may read the database.
     pub(super) fn new(target: &Target, database: &Path) -> Result<Self> {
-        let mut name = target.path.file_name().unwrap_or_default().to_owned();
-        name.push(".");
+        let name = target.stem() + ".";
         let make = || {
             let permissions = fs::metadata(database)?.permissions();
             tempfile::Builder::new()

@@ -1,11 +1,14 @@
 //! Where a backup goes, and what may not be there.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     engine::{
         core::Core,
-        location::{beside, check_path, file_id, spelled},
+        location::{LONGEST, beside, cannot_open, check_path, file_id, spelled},
         open::is_open,
         options::Options,
     },
@@ -14,6 +17,11 @@ use crate::{
 
 /// What SQLite has beside a database.
 pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// The longest name that a folder takes, less room for what SQLite adds to it.
+const LONGEST_NAME: usize = 255 - "-journal".len();
+/// What the name of a partial file has beside its stem.
+const PARTIAL: usize = ".XXXXXX.partial".len();
 
 /// A path that may become a backup.
 #[derive(Debug)]
@@ -27,6 +35,7 @@ impl Target {
     pub(super) fn new(core: &Core, path: &Path, replaces: bool) -> Result<Self> {
         let path = spelled(&check_path(path, &Options::default())?);
         let target = Self { path, replaces };
+        target.refuse_what_is_too_long()?;
         target.refuse_the_database(core)?;
         target.check()?;
         Ok(target)
@@ -34,6 +43,29 @@ impl Target {
 
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
+    }
+
+    /// How the name begins under which it is written: with as much of its own as leaves room for the rest.
+    pub(super) fn stem(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let folder = self.folder().as_os_str().len() + 1;
+        let room = LONGEST_NAME.min(LONGEST.saturating_sub(folder));
+        let end = name.floor_char_boundary(room.saturating_sub(PARTIAL));
+        name[..end].to_owned()
+    }
+
+    /// What would fail only at the end, when all is copied.
+    fn refuse_what_is_too_long(&self) -> Result<()> {
+        let name = self.path.file_name().unwrap_or_default().len();
+        let folder = self.folder().as_os_str().len() + 1;
+        if name > LONGEST_NAME || folder + PARTIAL > LONGEST {
+            return Err(cannot_open(format!(
+                "its name has {name} bytes, and its folder {folder}: SQLite takes no more than {LONGEST_NAME}, and {} with what a \
+                 backup has to its name until it is complete",
+                LONGEST - PARTIAL
+            )));
+        }
+        Ok(())
     }
 
     /// Refuses what is there; asked again before the backup is put in its place.
@@ -52,6 +84,7 @@ impl Target {
                 "it is a database that is open in this process: close it first",
             ));
         }
+        self.refuse_the_name_of_a_log()?;
         for suffix in BESIDE {
             let rest = beside(&self.path, suffix);
             if rest.symlink_metadata().is_ok() {
@@ -63,6 +96,23 @@ impl Target {
             }
         }
         Ok(())
+    }
+
+    /// Whoever opens the database of that name would have SQLite remove the backup.
+    fn refuse_the_name_of_a_log(&self) -> Result<()> {
+        let name = self.path.file_name().and_then(OsStr::to_str);
+        let whose = BESIDE
+            .into_iter()
+            .filter_map(|suffix| name?.strip_suffix(suffix))
+            .map(|name| self.path.with_file_name(name))
+            .find(|whose| whose.is_file());
+        match whose {
+            None => Ok(()),
+            Some(whose) => Err(refused(&format!(
+                "SQLite would take it for what belongs to {}, and remove it: choose another name",
+                whose.display()
+            ))),
+        }
     }
 
     /// Whatever name leads to it.

@@ -23,24 +23,26 @@ use crate::{
 pub(super) struct Verified {
     pub(super) size: Size,
     pub(super) broken_references: u64,
+    pub(super) unchecked: Vec<String>,
 }
 
-/// All tables, and how many rows each has.
-pub(super) fn tables(connection: &Connection) -> Result<Vec<(String, u64)>> {
-    let names =
-        "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name";
-    let read = || {
-        let mut statement = connection.prepare(names)?;
-        let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-        let counted = names.map(|name| {
-            let name = name?;
-            let sql = format!("SELECT count(*) FROM main.{}", Identifier(&name));
-            let rows: i64 = connection.query_row(&sql, [], |row| row.get(0))?;
-            Ok((name, rows.unsigned_abs()))
-        });
-        counted.collect::<rusqlite::Result<Vec<_>>>()
+/// All tables, and how many rows each has, where SQLite can tell.
+pub(super) fn tables(connection: &Connection) -> Result<Vec<(String, Option<u64>)>> {
+    let count = |name: String| {
+        let sql = format!("SELECT count(*) FROM main.{}", Identifier(&name));
+        match connection.query_row(&sql, [], |row| row.get::<_, i64>(0)) {
+            Ok(rows) => Ok((name, Some(rows.unsigned_abs()))),
+            Err(error) => match from_rusqlite(error) {
+                // It is in a collation of another program, for one.
+                error if error.kind() == ErrorKind::Statement => Ok((name, None)),
+                error => Err(error),
+            },
+        }
     };
-    read().map_err(from_rusqlite)
+    integrity::tables(connection)?
+        .into_iter()
+        .map(count)
+        .collect()
 }
 
 /// Reads a copy anew, and compares it with what was in the database. References that lead nowhere are no fault of the
@@ -48,7 +50,7 @@ pub(super) fn tables(connection: &Connection) -> Result<Vec<(String, u64)>> {
 pub(super) fn read_back(
     part: &Part,
     progress: &Arc<Progress>,
-    expected: &[(String, u64)],
+    expected: &[(String, Option<u64>)],
 ) -> Result<Verified> {
     let copy = listening(part.path(), progress)?;
     let found = integrity::check(&copy)?;
@@ -70,5 +72,6 @@ pub(super) fn read_back(
     Ok(Verified {
         size: size(&copy)?,
         broken_references: found.broken_references.len() as u64,
+        unchecked: found.unchecked,
     })
 }
