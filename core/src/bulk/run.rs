@@ -15,6 +15,7 @@ use std::{
 
 use futures_core::Stream;
 use futures_util::{StreamExt as _, stream};
+use tracing::{Instrument as _, Span};
 
 use crate::{
     bulk::{
@@ -25,6 +26,7 @@ use crate::{
     engine::{BulkWriter, Engine, Hold},
     entity::{Column, Entity},
     error::{ApplicationError, Error, ErrorKind, Result},
+    observe::span,
     sql::{Chunk, Receipt, Refusal},
     value::Value,
 };
@@ -249,8 +251,10 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
             Ok(run) => run,
             Err(failed) => return source.complete(Err(failed)),
         };
-        let ended = run.drive(&mut source).await;
+        let span = run.span.clone();
+        let ended = run.drive(&mut source).instrument(span).await;
         run.has_ended = true;
+        run.tell_end(ended.as_ref().map_err(BulkError::kind));
         source.complete(ended)
     }
 }
@@ -344,6 +348,7 @@ struct Run<'p, O> {
     /// What is written.
     written: BulkReport,
     began: Instant,
+    span: Span,
     has_ended: bool,
 }
 
@@ -371,7 +376,9 @@ impl<'p, O: BulkOperation> Run<'p, O> {
         };
         let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
         let prepared = bulk.operation.prepare().map_err(none)?;
-        let writer = (bulk.engine.bulk(bulk.hold, bulk.at).await).map_err(none)?;
+        let span = span::bulk(bulk.engine.namespace(), prepared.table.name);
+        let writer = bulk.engine.bulk(bulk.hold, bulk.at);
+        let writer = writer.instrument(span.clone()).await.map_err(none)?;
         Ok(Self {
             bulk,
             prepared,
@@ -383,11 +390,21 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             written: report.clone(),
             report,
             began,
+            span,
             has_ended: false,
         })
     }
 
     /// Writes what the source gives.
+    /// Notes on the span how it ended.
+    fn tell_end(&self, ended: Result<&BulkReport, ErrorKind>) {
+        self.span.record("anabranch.rows", self.report.rows);
+        self.span.record("anabranch.written", self.report.written);
+        if let Err(kind) = ended {
+            span::set_error(&self.span, kind);
+        }
+    }
+
     async fn drive(&mut self, source: &mut impl Source<O::Item>) -> Result<BulkReport, BulkError> {
         let mut number = 0;
         // What ends it before the source does.

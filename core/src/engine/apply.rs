@@ -10,6 +10,7 @@ use crate::{
         ffi::has_deferred_violations,
         hooks::Watch,
         key::next_key,
+        narrator::Narrator,
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
@@ -58,6 +59,7 @@ pub(in crate::engine) fn is_long(batch: &Batch) -> bool {
 
 /// Applies a batch. On an error the caller undoes it: with its savepoint, or the transaction.
 pub(in crate::engine) fn apply(
+    narrator: Narrator<'_>,
     connection: &Connection,
     keys: Keys<'_>,
     batch: &Batch,
@@ -68,7 +70,7 @@ pub(in crate::engine) fn apply(
     if defers {
         execute(connection, "PRAGMA defer_foreign_keys = ON")?;
     }
-    let applied = run(connection, keys, batch);
+    let applied = run(narrator, connection, keys, batch);
     // State of the connection, not of the savepoint: it would reach into the next unit.
     if defers && !connection.is_autocommit() {
         let reset = execute(connection, "PRAGMA defer_foreign_keys = OFF");
@@ -85,11 +87,16 @@ pub(in crate::engine) fn are_deferred(connection: &Connection) -> Result<bool> {
         .map_err(from_rusqlite)
 }
 
-fn run(connection: &Connection, keys: Keys<'_>, batch: &Batch) -> Result<Receipt, Refusal> {
+fn run(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    keys: Keys<'_>,
+    batch: &Batch,
+) -> Result<Receipt, Refusal> {
     let keys = keys.of(connection, batch)?;
     // Raw SQL of the same transaction may have left something to be mended by its end.
     let was_broken = has_deferred_violations(connection);
-    let done = run_steps(connection, batch, &keys)?;
+    let done = run_steps(narrator, connection, batch, &keys)?;
     // RELEASE would succeed, and COMMIT fail for the whole group.
     if !was_broken && has_deferred_violations(connection) {
         return Err(Refusal::Whole(Error::new(
@@ -116,7 +123,12 @@ impl Keys<'_> {
 }
 
 /// Runs all steps, and gives the rows that they returned, and how many they changed where that is asked for.
-fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<Receipt, Refusal> {
+fn run_steps(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    batch: &Batch,
+    keys: &[i64],
+) -> Result<Receipt, Refusal> {
     let mut mismatches = Vec::new();
     let mut done = Receipt::default();
     for (index, step) in batch.steps.iter().enumerate() {
@@ -125,6 +137,7 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<Rec
             continue;
         }
         let before = connection.total_changes();
+        let telling = narrator.begin(&step.text);
         let ran = if step.returns {
             run_returning(connection, step, keys).map(|rows| {
                 let count = rows.len();
@@ -135,6 +148,8 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<Rec
         } else {
             run_step(connection, step, keys)
         };
+        let rows = ran.as_ref().map_or(0, |rows| *rows as u64);
+        telling.end_with(rows, ran.as_ref().err().map(Error::kind));
         match (ran, &step.expect) {
             (Ok(_), Expect::Any { .. }) => {
                 // After one that only reads SQLite still tells of the one before it.
@@ -344,14 +359,19 @@ fn values(row: &rusqlite::Row<'_>, columns: &[String]) -> Result<Vec<Value>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rusqlite::Connection;
 
     use crate::{
         engine::{
             apply::{Keys, apply, is_long},
             hooks::Watch,
+            narrator::Narrator,
+            slot::Label,
         },
         error::ErrorKind,
+        observe::Counters,
         sql::{Arg, Batch, Cost, Expect, Refusal, Step},
         value::Value,
     };
@@ -370,6 +390,10 @@ mod tests {
             steps: steps.collect(),
             ..Batch::default()
         }
+    }
+
+    fn narrator(counters: &Counters) -> Narrator<'_> {
+        Narrator::new(counters, Duration::MAX, Label::new("a test"), true)
     }
 
     fn connection() -> Connection {
@@ -395,6 +419,7 @@ mod tests {
             "DELETE FROM t WHERE a > ?1 + 2 RETURNING a",
         ];
         let receipt = apply(
+            narrator(&Counters::default()),
             &connection(),
             Keys::Writer(&Watch::default()),
             &batch(Cost::Any, &texts),
@@ -409,7 +434,12 @@ mod tests {
     #[test]
     fn an_error_names_the_table_that_sqlite_does_not() {
         let fails = batch(Cost::Any, &["UPDATE t SET a = 9 * ?1"]);
-        let refusal = apply(&connection(), Keys::Writer(&Watch::default()), &fails);
+        let refusal = apply(
+            narrator(&Counters::default()),
+            &connection(),
+            Keys::Writer(&Watch::default()),
+            &fails,
+        );
         let Err(Refusal::Step { step: 0, error }) = refusal else {
             panic!("{refusal:?}");
         };

@@ -70,6 +70,7 @@ impl BulkWriter {
         let stopped = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopped);
         let threads = Arc::clone(&core);
+        let counted = Arc::clone(&core);
         threads.threads.run(move || {
             loop {
                 let chunk = block_on(waiting.recv());
@@ -85,6 +86,10 @@ impl BulkWriter {
                     }
                     (None, _) => return,
                 };
+                let is_committed = exclusive.as_ref().is_none_or(|held| !held.is_atomic);
+                if let (Ok(receipt), true) = (&applied, is_committed) {
+                    counted.counters.bulk_rows.add(rows_of(receipt));
+                }
                 let failed = applied.is_err();
                 if answer.send(applied).is_err() || failed {
                     return;
@@ -166,6 +171,13 @@ struct Exclusive {
     is_open: bool,
     /// Its number, once it has one.
     commit_seq: Option<i64>,
+    /// How many rows were written.
+    rows: u64,
+}
+
+/// How many rows a chunk wrote.
+fn rows_of(receipt: &Receipt) -> u64 {
+    receipt.changed.iter().map(|(_, rows)| rows).sum()
 }
 
 impl Exclusive {
@@ -179,6 +191,7 @@ impl Exclusive {
             is_atomic,
             is_open: false,
             commit_seq: None,
+            rows: 0,
         })
     }
 
@@ -191,6 +204,7 @@ impl Exclusive {
             let receipt =
                 writer.chunk(&this.core, chunk, this.is_atomic.then_some(this.commit_seq))?;
             this.commit_seq = receipt.commit_seq;
+            this.rows += rows_of(&receipt);
             if !this.is_atomic {
                 this.end(writer)?;
             }
@@ -201,6 +215,7 @@ impl Exclusive {
     fn commit(&mut self) -> Answer {
         self.guarded(|this, writer| {
             this.end(writer)?;
+            this.core.counters.bulk_rows.add(this.rows);
             Ok(Receipt::default())
         })
     }

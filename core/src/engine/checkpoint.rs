@@ -12,6 +12,7 @@ use std::{
 };
 
 use rusqlite::Connection;
+use tracing::Span;
 
 use crate::{
     engine::{
@@ -29,6 +30,7 @@ use crate::{
         whereabouts::{LOOK_EVERY, Whereabouts},
     },
     error::{Error, ErrorKind, Result},
+    observe::span,
 };
 
 /// How long a restart waits for readers of the log, with the slot held.
@@ -102,6 +104,9 @@ pub(in crate::engine) fn run(connection: &Connection, mode: Mode) -> Result<Pass
         Mode::Restart => "PRAGMA wal_checkpoint(RESTART)",
         Mode::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
     };
+    let began = Instant::now();
+    let span = (mode != Mode::Look).then(|| span::checkpoint(mode));
+    let _entered = span.as_ref().map(Span::enter);
     let count = |row: &rusqlite::Row<'_>, index| -> rusqlite::Result<Option<u32>> {
         let count: i64 = row.get(index)?;
         Ok(u32::try_from(count).ok())
@@ -117,6 +122,7 @@ pub(in crate::engine) fn run(connection: &Connection, mode: Mode) -> Result<Pass
             frames,
             moved,
             is_busy,
+            took: began.elapsed(),
         }),
         _ => Err(Error::new(
             ErrorKind::Busy,
@@ -152,7 +158,7 @@ impl Checkpointer {
                     if let Err(error) = work(&core, &connection, &mut monitor, is_rung)
                         && error.kind() != ErrorKind::Closed
                     {
-                        tracing::warn!(%error, "a checkpoint failed; it is tried again as the log grows");
+                        tracing::warn!(error = %error.in_log(), "a checkpoint failed; it is tried again as the log grows");
                         core.passes.note(Err(&error), Instant::now());
                         let frames = core.wal_size.frames();
                         core.wal_size

@@ -12,7 +12,7 @@ use crate::{
         block_on::block_on,
         checkpoint::{Mode, READERS, restart, run, within},
         core::Core,
-        health::{frame_size, log_bytes, look, oldest_reader},
+        health::{frame_size, log_bytes, look, oldest_reader, sample},
         passes::Pass,
         slot::Label,
         transaction::turn,
@@ -67,6 +67,7 @@ impl Monitor {
             self.still = (log.frames, now);
         }
         self.warn(core, log);
+        sample(core, log);
         core.pool.end_old(&core.options.wal_policy, &core.counters);
         // What stopped the last pass may be gone, though nobody writes.
         let passed = core.passes.read();

@@ -25,6 +25,7 @@ use crate::{
             FileId, Location, beside, check_file_system, check_path, explain, file_id, spelled,
         },
         lost_log,
+        narrator::Voice,
         options::{Execution, Options, Synchronous},
         pace::Pace,
         passes::Passes,
@@ -32,14 +33,14 @@ use crate::{
         reader_gate::ReaderGate,
         rerun::Heats,
         sessions::Sessions,
-        slot::Slot,
+        slot::{Label, Slot},
         sqlite_error::from_rusqlite,
         threads::Threads,
         whereabouts::Whereabouts,
         writer::Writer,
     },
     error::{Error, ErrorKind, Result},
-    observe::Counters,
+    observe::{Counters, Gauges, Namespace},
 };
 
 /// The least version without the WAL-reset bug, which can lose commits when two connections write and checkpoint
@@ -253,6 +254,7 @@ fn connect(
     watch: &Arc<Watch>,
     wal_size: &Arc<WalSize>,
     hold: &Arc<Progress>,
+    voice: &Voice,
 ) -> Result<Connections> {
     let authorizer = Arc::new(Authorizer::of_writer());
     let hooks = Hooks {
@@ -274,7 +276,7 @@ fn connect(
         .map_err(|error| Error::new(ErrorKind::CannotOpen, vanished).with_source(error))?;
     location.log = file_id(&beside(&location.path, "-wal")).ok();
     let readers = (0..options.readers)
-        .map(|_| reader(&location.path, options))
+        .map(|_| reader(&location.path, options, voice.clone()))
         .collect::<Result<Vec<_>>>()?;
     let hooks = Hooks::default();
     let checkpoints = open(
@@ -307,12 +309,27 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
     let watch = Arc::new(Watch::default());
     let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
     let hold = Progress::unlimited();
+    let namespace = location.name();
+    let counters = Arc::new(Counters::of(Namespace(&namespace)));
+    let voice = Voice {
+        counters: Arc::clone(&counters),
+        slow: options.slow_statements,
+        label: Label::new("a query"),
+    };
     let Connections {
         writer,
         readers,
         checkpoints,
         head,
-    } = connect(&mut location, &options, &vfs, &watch, &wal_size, &hold)?;
+    } = connect(
+        &mut location,
+        &options,
+        &vfs,
+        &watch,
+        &wal_size,
+        &hold,
+        &voice,
+    )?;
     let (draws, allocator) = (Arc::default(), Allocator::new(Arc::clone(&watch), head));
     let allocator = Arc::new(allocator);
     functions::register(writer.connection(), &draws, &allocator, &watch).map_err(from_rusqlite)?;
@@ -331,10 +348,14 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         allocator,
         history: Arc::default(),
         statements: Arc::default(),
-        sessions: Sessions::new(&options),
+        sessions: Sessions::new(&options, counters.told.sessions.clone()),
         heats: Heats::default(),
         wal_size,
-        pool: Arc::new(Pool::new(readers, options.queue_timeout)),
+        pool: Arc::new(Pool::new(
+            readers,
+            options.queue_timeout,
+            counters.told.readers.clone(),
+        )),
         gate: InlineGate::default(),
         pace: Pace::new(),
         threads: Threads::default(),
@@ -344,7 +365,8 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         capacity: options
             .write_queue_capacity
             .map(|capacity| Arc::new(Semaphore::new(capacity))),
-        counters: Counters::default(),
+        counters,
+        gauges: Gauges::of(Namespace(&namespace)),
         options,
         is_undecided: AtomicBool::new(false),
         closing: AtomicBool::new(false),
@@ -388,7 +410,7 @@ fn writer(
     Ok(writer)
 }
 
-fn reader(path: &Path, options: &Options) -> Result<Reader> {
+fn reader(path: &Path, options: &Options, voice: Voice) -> Result<Reader> {
     let progress = Arc::new(Progress::default());
     let authorizer = Arc::new(Authorizer::default());
     let hooks = Hooks {
@@ -402,6 +424,7 @@ fn reader(path: &Path, options: &Options) -> Result<Reader> {
         connection,
         progress,
         authorizer,
+        voice,
     })
 }
 

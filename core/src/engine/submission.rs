@@ -10,6 +10,7 @@ use std::{
 
 use futures_util::future::{Either, select};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Span;
 
 use crate::{
     engine::{
@@ -188,7 +189,11 @@ impl Submission {
             Work::Session(recording) => recording.is_long(),
             Work::Chunk(_) => false,
         };
-        let unit = Unit { work, _room: room };
+        let unit = Unit {
+            work,
+            _room: room,
+            span: Span::current(),
+        };
         let ticket = self
             .core
             .slot
