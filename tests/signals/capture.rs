@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use anabranch::prelude::*;
+use anabranch::{database::DatabaseBuilder, prelude::*};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tracing::{
     Event, Level, Subscriber,
@@ -22,40 +22,40 @@ use tracing_subscriber::{
 
 /// A span or an event.
 #[derive(Debug, Clone)]
-pub struct Line {
-    pub name: &'static str,
-    pub target: &'static str,
-    pub level: Level,
-    pub is_span: bool,
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    pub(crate) target: &'static str,
+    pub(crate) level: Level,
+    pub(crate) is_span: bool,
     /// Of a span, and whose it is of an event.
-    pub span: Option<u64>,
-    pub parent: Option<u64>,
-    pub fields: BTreeMap<&'static str, String>,
+    pub(crate) span: Option<u64>,
+    pub(crate) parent: Option<u64>,
+    pub(crate) fields: BTreeMap<&'static str, String>,
 }
 
 impl Line {
-    pub fn get(&self, field: &str) -> &str {
+    pub(crate) fn get(&self, field: &str) -> &str {
         self.fields.get(field).map_or("", String::as_str)
     }
 
-    pub fn is_of(&self, database: &str) -> bool {
+    pub(crate) fn is_of(&self, database: &str) -> bool {
         self.get("db.namespace") == database
     }
 }
 
 /// A value of an instrument, with its labels.
 #[derive(Debug, Clone)]
-pub struct Value {
-    pub name: String,
-    pub labels: BTreeMap<String, String>,
-    pub unit: Option<metrics::Unit>,
-    pub description: Option<String>,
-    pub value: Told,
+pub(crate) struct Value {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) unit: Option<metrics::Unit>,
+    pub(crate) description: Option<String>,
+    pub(crate) value: Told,
 }
 
 /// What it is.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub(crate) enum Told {
     Counter(u64),
     Gauge(f64),
     Histogram(Vec<f64>),
@@ -66,7 +66,7 @@ static VALUES: Mutex<Vec<Value>> = Mutex::new(Vec::new());
 static RECORDED: OnceLock<Snapshotter> = OnceLock::new();
 
 /// Captures from now on. To be called before a database is opened.
-pub fn start() {
+pub(crate) fn start() {
     RECORDED.get_or_init(|| {
         let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();
@@ -78,7 +78,7 @@ pub fn start() {
 }
 
 /// A database of this name.
-pub async fn open(
+pub(crate) async fn open(
     folder: &Path,
     name: &str,
     set: impl FnOnce(DatabaseBuilder) -> DatabaseBuilder,
@@ -89,26 +89,26 @@ pub async fn open(
 }
 
 /// What was told so far.
-pub fn lines() -> Vec<Line> {
+pub(crate) fn lines() -> Vec<Line> {
     lock().clone()
 }
 
 /// The spans of a database of this name.
-pub fn spans(database: &str, name: &str) -> Vec<Line> {
+pub(crate) fn spans(database: &str, name: &str) -> Vec<Line> {
     let all = lines().into_iter();
     all.filter(|line| line.is_span && line.name == name && line.is_of(database))
         .collect()
 }
 
 /// The events with this text.
-pub fn events(message: &str) -> Vec<Line> {
+pub(crate) fn events(message: &str) -> Vec<Line> {
     let all = lines().into_iter();
     all.filter(|line| !line.is_span && line.get("message") == message)
         .collect()
 }
 
 /// What was recorded so far; of counters and gauges each value that was seen.
-pub fn recorded() -> Vec<Value> {
+pub(crate) fn recorded() -> Vec<Value> {
     let mut values = VALUES.lock().unwrap_or_else(PoisonError::into_inner);
     // It empties the histograms.
     let snapshot = RECORDED.get().unwrap().snapshot();

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use crate::between;
 use crate::capture::{Told, Value, open, recorded};
-use anabranch::{engine::ConcurrentOptions, observe::Instrument, prelude::*};
+use anabranch::{database::DatabaseBuilder, engine::ConcurrentOptions, observe::Instrument};
 use anabranch_tests::note::{Note, note};
 
 /// What is recorded of one database.
@@ -69,9 +70,7 @@ async fn what_was_done_is_in_the_instruments() {
     db.concurrent_with(ConcurrentOptions::default(), async |s| {
         let count = Note::query().count(&mut *s).await?;
         if s.attempt() == 1 {
-            let mut ctx = db.context();
-            ctx.add(note("between"));
-            ctx.save_changes().await?;
+            between(&db, note("between")).await;
         }
         let mut ctx = s.context();
         ctx.add(note(count.to_string()));

@@ -6,3 +6,16 @@ mod capture;
 mod instruments;
 mod secret;
 mod spans;
+
+use anabranch::prelude::*;
+
+/// A save by somebody else, in the middle of something.
+async fn between<E: Entity>(db: &Database, entity: E) {
+    let db = db.clone();
+    let save = async move {
+        let mut ctx = db.context();
+        ctx.add(entity);
+        ctx.save_changes().await.unwrap();
+    };
+    tokio::spawn(save).await.unwrap();
+}

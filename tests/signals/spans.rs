@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use anabranch::{
+    database::DatabaseBuilder,
     engine::{ConcurrentOptions, ReadSnapshot},
     prelude::*,
     query::raw,
 };
 use anabranch_tests::note::{Note, note};
 
+use crate::between;
 use crate::capture::{Line, events, open, spans};
 
 /// Takes some tens of milliseconds.
@@ -35,7 +37,8 @@ async fn a_statement_says_what_it_does_and_how_many_rows_there_were() {
     let db = open(folder.path(), "statement.db", |options| options).await;
     db.create_tables::<Note>().await.unwrap();
     let mut ctx = db.context();
-    ctx.add_all([note("a"), note("b")]);
+    ctx.add(note("a"));
+    ctx.add(note("b"));
     ctx.save_changes().await.unwrap();
     let found = Note::query()
         .filter(Note::TEXT.ne("c"))
@@ -136,9 +139,7 @@ async fn each_attempt_of_a_session_is_a_span_with_its_merge() {
     db.concurrent_with(options, async |s| {
         let count = Note::query().count(&mut *s).await?;
         if s.attempt() == 1 {
-            let mut ctx = db.context();
-            ctx.add(note("between"));
-            ctx.save_changes().await?;
+            between(&db, note("between")).await;
         }
         sqlx::query("INSERT INTO note (text) VALUES (?)")
             .bind(count.to_string())

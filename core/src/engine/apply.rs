@@ -137,19 +137,9 @@ fn run_steps(
             continue;
         }
         let before = connection.total_changes();
-        let telling = narrator.begin(&step.text);
-        let ran = if step.returns {
-            run_returning(connection, step, keys).map(|rows| {
-                let count = rows.len();
-                done.computed
-                    .extend(rows.into_iter().map(|row| (index, row)));
-                count
-            })
-        } else {
-            run_step(connection, step, keys)
-        };
-        let rows = ran.as_ref().map_or(0, |rows| *rows as u64);
-        telling.end_with(rows, ran.as_ref().err().map(Error::kind));
+        let ran = run_step(narrator, connection, step, keys, |row| {
+            done.computed.push((index, row))
+        });
         match (ran, &step.expect) {
             (Ok(_), Expect::Any { .. }) => {
                 // After one that only reads SQLite still tells of the one before it.
@@ -277,34 +267,54 @@ pub(in crate::engine) fn is_view(connection: &Connection, table: &str) -> Result
         .map_err(from_rusqlite)
 }
 
-/// Runs a step and returns how many rows it changed.
-fn run_step(connection: &Connection, step: &Step, keys: &[i64]) -> Result<usize> {
-    let run = || -> Result<usize> {
-        let mut statement = connection
-            .prepare_cached(&step.text)
-            .map_err(from_rusqlite)?;
-        bind_args(&mut statement, &step.args, keys)?;
-        statement.raw_execute().map_err(from_rusqlite)
+/// Runs a step, hands out the rows that it returns, and tells how many it changed or returned.
+fn run_step(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    step: &Step,
+    keys: &[i64],
+    returned: impl FnMut(Vec<Value>),
+) -> Result<usize> {
+    let telling = narrator.begin(&step.text);
+    let ran = if step.returns {
+        run_returning(connection, step, keys, returned)
+    } else {
+        run_changing(connection, step, keys)
     };
-    run().map_err(|error| error.with_statement(step.text.to_string()))
+    let rows = ran.as_ref().map_or(0, |rows| *rows as u64);
+    telling.end_with(rows, ran.as_ref().err().map(Error::kind));
+    ran.map_err(|error| error.with_statement(step.text.to_string()))
 }
 
-/// Runs a step that returns the rows it changed.
-fn run_returning(connection: &Connection, step: &Step, keys: &[i64]) -> Result<Vec<Vec<Value>>> {
-    let run = || -> Result<Vec<Vec<Value>>> {
-        let mut statement = connection
-            .prepare_cached(&step.text)
-            .map_err(from_rusqlite)?;
-        bind_args(&mut statement, &step.args, keys)?;
-        let columns = column_names(&statement);
-        let mut rows = statement.raw_query();
-        let mut returned = Vec::new();
-        while let Some(row) = rows.next().map_err(from_rusqlite)? {
-            returned.push(values(row, &columns)?);
-        }
-        Ok(returned)
-    };
-    run().map_err(|error| error.with_statement(step.text.to_string()))
+/// Runs a step and returns how many rows it changed.
+fn run_changing(connection: &Connection, step: &Step, keys: &[i64]) -> Result<usize> {
+    let mut statement = connection
+        .prepare_cached(&step.text)
+        .map_err(from_rusqlite)?;
+    bind_args(&mut statement, &step.args, keys)?;
+    statement.raw_execute().map_err(from_rusqlite)
+}
+
+/// Runs a step that returns the rows it changed; none is handed out if it fails.
+fn run_returning(
+    connection: &Connection,
+    step: &Step,
+    keys: &[i64],
+    returned: impl FnMut(Vec<Value>),
+) -> Result<usize> {
+    let mut statement = connection
+        .prepare_cached(&step.text)
+        .map_err(from_rusqlite)?;
+    bind_args(&mut statement, &step.args, keys)?;
+    let columns = column_names(&statement);
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(from_rusqlite)? {
+        found.push(values(row, &columns)?);
+    }
+    let count = found.len();
+    found.into_iter().for_each(returned);
+    Ok(count)
 }
 
 fn bind_args(statement: &mut CachedStatement<'_>, args: &[Arg], keys: &[i64]) -> Result<()> {

@@ -36,7 +36,7 @@ use crate::{
         writer::{Answer, Unit, Writer, lead},
     },
     error::{Error, ErrorKind, Result},
-    observe::{Counters, Gauges, PassEnd},
+    observe::{Counters, PassEnd},
 };
 
 /// One database file in this process.
@@ -69,7 +69,6 @@ pub(in crate::engine) struct Core {
     pub(in crate::engine) reader_gate: ReaderGate,
     pub(in crate::engine) capacity: Option<Arc<Semaphore>>,
     pub(in crate::engine) counters: Arc<Counters>,
-    pub(in crate::engine) gauges: Gauges,
     pub(in crate::engine) options: Options,
     /// A COMMIT failed, and a recovery might still find it in the log: nothing was written since to decide that.
     pub(in crate::engine) is_undecided: AtomicBool,

@@ -190,7 +190,7 @@ pub(in crate::engine) fn sample(core: &Core, log: Pass) {
     if !cfg!(feature = "metrics") {
         return;
     }
-    let gauges = &core.gauges;
+    let gauges = &core.counters.told.gauges;
     gauges.queue_depth.set_count(core.slot.queued());
     gauges.readers.set(core.pool.state());
     gauges.sessions.set(core.sessions.pool.state());

@@ -40,7 +40,7 @@ use crate::{
         writer::Writer,
     },
     error::{Error, ErrorKind, Result},
-    observe::{Counters, Gauges, Namespace},
+    observe::{Counters, Namespace},
 };
 
 /// The least version without the WAL-reset bug, which can lose commits when two connections write and checkpoint
@@ -244,6 +244,8 @@ struct Connections {
     checkpoints: PlainConnection,
     /// Of the allocator: sees what is committed.
     head: PlainConnection,
+    /// Tells of what is read.
+    voice: Voice,
 }
 
 /// Opens the connections, and completes what is known of the location.
@@ -254,7 +256,6 @@ fn connect(
     watch: &Arc<Watch>,
     wal_size: &Arc<WalSize>,
     hold: &Arc<Progress>,
-    voice: &Voice,
 ) -> Result<Connections> {
     let authorizer = Arc::new(Authorizer::of_writer());
     let hooks = Hooks {
@@ -275,6 +276,11 @@ fn connect(
         .canonicalize()
         .map_err(|error| Error::new(ErrorKind::CannotOpen, vanished).with_source(error))?;
     location.log = file_id(&beside(&location.path, "-wal")).ok();
+    let voice = Voice {
+        counters: Arc::new(Counters::of(Namespace(&location.name()))),
+        slow: options.slow_statements,
+        label: Label::new("a query"),
+    };
     let readers = (0..options.readers)
         .map(|_| reader(&location.path, options, voice.clone()))
         .collect::<Result<Vec<_>>>()?;
@@ -301,6 +307,7 @@ fn connect(
         readers,
         checkpoints,
         head,
+        voice,
     })
 }
 
@@ -309,27 +316,15 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
     let watch = Arc::new(Watch::default());
     let wal_size = Arc::new(WalSize::new(options.wal_autocheckpoint));
     let hold = Progress::unlimited();
-    let namespace = location.name();
-    let counters = Arc::new(Counters::of(Namespace(&namespace)));
-    let voice = Voice {
-        counters: Arc::clone(&counters),
-        slow: options.slow_statements,
-        label: Label::new("a query"),
-    };
     let Connections {
         writer,
         readers,
         checkpoints,
         head,
-    } = connect(
-        &mut location,
-        &options,
-        &vfs,
-        &watch,
-        &wal_size,
-        &hold,
-        &voice,
-    )?;
+        voice,
+    } = connect(&mut location, &options, &vfs, &watch, &wal_size, &hold)?;
+    let told = &voice.counters.told;
+    let pool = Pool::new(readers, options.queue_timeout, told.readers.clone());
     let (draws, allocator) = (Arc::default(), Allocator::new(Arc::clone(&watch), head));
     let allocator = Arc::new(allocator);
     functions::register(writer.connection(), &draws, &allocator, &watch).map_err(from_rusqlite)?;
@@ -348,14 +343,10 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         allocator,
         history: Arc::default(),
         statements: Arc::default(),
-        sessions: Sessions::new(&options, counters.told.sessions.clone()),
+        sessions: Sessions::new(&options, told.sessions.clone()),
         heats: Heats::default(),
         wal_size,
-        pool: Arc::new(Pool::new(
-            readers,
-            options.queue_timeout,
-            counters.told.readers.clone(),
-        )),
+        pool: Arc::new(pool),
         gate: InlineGate::default(),
         pace: Pace::new(),
         threads: Threads::default(),
@@ -365,31 +356,25 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         capacity: options
             .write_queue_capacity
             .map(|capacity| Arc::new(Semaphore::new(capacity))),
-        counters,
-        gauges: Gauges::of(Namespace(&namespace)),
+        counters: Arc::clone(&voice.counters),
         options,
         is_undecided: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         whereabouts: Arc::new(Whereabouts::new()),
         location,
     });
-    start_threads(&core, checkpoints).map_err(|error| {
-        Error::new(
-            ErrorKind::OutOfMemory,
-            "the operating system gave no thread",
-        )
-        .with_source(error)
-    })?;
+    start_threads(&core, checkpoints)?;
     Ok(core)
 }
 
-fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> std::io::Result<()> {
-    core.run_writer_thread()?;
-    core.checkpointer.start(
-        Arc::downgrade(core),
-        Arc::clone(&core.whereabouts),
-        checkpoints,
-    )
+fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> Result<()> {
+    let (weak, whereabouts) = (Arc::downgrade(core), Arc::clone(&core.whereabouts));
+    core.run_writer_thread()
+        .and_then(|()| core.checkpointer.start(weak, whereabouts, checkpoints))
+        .map_err(|error| {
+            let refused = "the operating system gave no thread";
+            Error::new(ErrorKind::OutOfMemory, refused).with_source(error)
+        })
 }
 
 /// It reads at once, and another process that opened the file just now may still be recovering the log.

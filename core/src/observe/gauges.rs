@@ -12,7 +12,7 @@ use crate::observe::{
 };
 
 /// The gauges of one database.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub(crate) queue_depth: GaugeHandle,
     pub(crate) wal_frames: GaugeHandle,
@@ -25,7 +25,7 @@ pub(crate) struct Gauges {
 }
 
 /// Those of one pool.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PoolGauges {
     idle: GaugeHandle,
     used: GaugeHandle,

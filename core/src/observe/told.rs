@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::observe::{
-    CounterHandle, HistogramHandle, Namespace, Operation,
+    CounterHandle, Gauges, HistogramHandle, Namespace, Operation,
     instruments::{
         GROUP_DURATION, GROUP_SIZE, MERGE_DURATION, OPERATION_DURATION, PASS_DURATION, PASSES,
         POOL_TIMEOUTS, POOL_WAIT, QUEUE_WAIT,
@@ -22,6 +22,7 @@ pub(crate) struct Told {
     passes: [PassTold; PassEnd::ALL.len()],
     pub(crate) readers: PoolTold,
     pub(crate) sessions: PoolTold,
+    pub(crate) gauges: Gauges,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +73,7 @@ impl Told {
             }),
             readers: PoolTold::of("readers", namespace),
             sessions: PoolTold::of("sessions", namespace),
+            gauges: Gauges::of(namespace),
         }
     }
 
