@@ -4,6 +4,7 @@
 
 mod capture;
 mod instruments;
+mod page;
 mod secret;
 mod spans;
 

@@ -64,25 +64,24 @@ pub(crate) fn summary(text: &str) -> String {
 /// The first table that a statement names, behind FROM, INTO or UPDATE.
 pub(crate) fn table(text: &str) -> Option<&str> {
     let mut pieces = Pieces(text).filter(|piece| !matches!(piece, Piece::Gap(_)));
-    while let Some(piece) = pieces.next() {
-        let Piece::Word(word) = piece else { continue };
-        let names = ["from", "into", "update"];
-        if !names.iter().any(|name| word.eq_ignore_ascii_case(name)) {
-            continue;
+    let mut is_next = false;
+    loop {
+        match pieces.next()? {
+            Piece::Word(word) if !is_next => {
+                is_next = ["from", "into", "update"]
+                    .iter()
+                    .any(|name| word.eq_ignore_ascii_case(name));
+            }
+            // UPDATE OR IGNORE t
+            Piece::Word(word) if word.eq_ignore_ascii_case("or") => {
+                pieces.next()?;
+            }
+            Piece::Word(name) if is_next => return Some(name),
+            Piece::Quoted(name) if is_next => return Some(&name[1..name.len() - 1]),
+            // FROM (SELECT ...
+            _ => is_next = false,
         }
-        let mut next = pieces.next()?;
-        // UPDATE OR IGNORE t
-        if matches!(next, Piece::Word(word) if word.eq_ignore_ascii_case("or")) {
-            pieces.next()?;
-            next = pieces.next()?;
-        }
-        return match next {
-            Piece::Word(name) => Some(name),
-            Piece::Quoted(name) => Some(&name[1..name.len() - 1]),
-            _ => None,
-        };
     }
-    None
 }
 
 /// The text with `?` in the place of each literal, whoever wrote it. What is not closed is left out to the end.
@@ -213,6 +212,7 @@ mod tests {
             ("WITH r AS (SELECT 1) SELECT * FROM r", "SELECT r"),
             ("REPLACE INTO t VALUES (1)", "INSERT t"),
             ("SELECT 'from x'", "SELECT"),
+            ("SELECT * FROM (SELECT a FROM t)", "SELECT t"),
             ("PRAGMA user_version", "OTHER"),
             ("UPDATE", "UPDATE"),
             ("", "OTHER"),
