@@ -6,12 +6,21 @@
 
 use std::fmt;
 
-use tracing::{Span, field::Empty};
+use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
 use crate::observe::summary::{self, Operation};
 
+/// Whether nobody wants spans of this level. The macros alone would make the values of all fields while there is no subscriber:
+/// sqlx turns on the feature `log` of tracing, which hands them to the crate of that name.
+fn is_unwanted(level: Level) -> bool {
+    level > LevelFilter::current()
+}
+
 /// A statement, or one that runs for a number of rows.
 pub(crate) fn statement(namespace: &str, text: &str, batch: Option<usize>) -> Span {
+    if is_unwanted(Level::TRACE) {
+        return Span::none();
+    }
     tracing::trace_span!(
         target: "anabranch",
         "anabranch.statement",
@@ -32,6 +41,9 @@ pub(crate) fn statement(namespace: &str, text: &str, batch: Option<usize>) -> Sp
 
 /// A save, of so many statements.
 pub(crate) fn save(namespace: &str, statements: usize) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
     tracing::debug_span!(
         target: "anabranch",
         "anabranch.save",
@@ -49,6 +61,9 @@ pub(crate) fn save(namespace: &str, statements: usize) -> Span {
 
 /// An exclusive transaction.
 pub(crate) fn transaction(namespace: &str, label: impl fmt::Display) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
     tracing::debug_span!(
         target: "anabranch",
         "anabranch.transaction",
@@ -71,6 +86,9 @@ pub(crate) fn session(
     label: impl fmt::Display,
     isolation: impl fmt::Debug,
 ) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
     tracing::debug_span!(
         target: "anabranch",
         "anabranch.session",
@@ -90,6 +108,9 @@ pub(crate) fn session(
 
 /// The validation of a session, by the writer.
 pub(crate) fn merge(namespace: &str, statements: usize) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
     tracing::debug_span!(
         target: "anabranch",
         "anabranch.merge",
@@ -105,6 +126,9 @@ pub(crate) fn merge(namespace: &str, statements: usize) -> Span {
 
 /// A bulk operation.
 pub(crate) fn bulk(namespace: &str, table: &str) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
     tracing::debug_span!(
         target: "anabranch",
         "anabranch.bulk",
@@ -123,6 +147,9 @@ pub(crate) fn bulk(namespace: &str, table: &str) -> Span {
 
 /// A pass over the log.
 pub(crate) fn checkpoint(mode: impl fmt::Debug) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
     tracing::debug_span!(
         target: "anabranch",
         "anabranch.checkpoint",
@@ -135,6 +162,9 @@ pub(crate) fn checkpoint(mode: impl fmt::Debug) -> Span {
 
 /// A backup.
 pub(crate) fn backup(namespace: &str) -> Span {
+    if is_unwanted(Level::INFO) {
+        return Span::none();
+    }
     tracing::info_span!(
         target: "anabranch",
         "anabranch.backup",
@@ -151,6 +181,9 @@ pub(crate) fn backup(namespace: &str) -> Span {
 
 /// A change of tables.
 pub(crate) fn migration(namespace: &str, statements: usize) -> Span {
+    if is_unwanted(Level::INFO) {
+        return Span::none();
+    }
     tracing::info_span!(
         target: "anabranch",
         "anabranch.migration",
