@@ -131,7 +131,7 @@ async fn what_was_done_is_in_the_instruments() {
         assert_eq!(seen.counted(name, ""), count, "{name}");
     }
     let sizes = seen.samples("anabranch.group.size", "");
-    assert_eq!(sizes.iter().sum::<f64>() as u64, statistics.saves);
+    assert_eq!(sizes.iter().sum::<f64>(), statistics.saves as f64);
     assert!(sizes.contains(&4.0), "{sizes:?}");
     assert_eq!(seen.samples("anabranch.merge.duration", "").len(), 2);
     let waits = seen.samples("anabranch.queue.wait", "");
