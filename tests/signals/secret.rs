@@ -11,7 +11,7 @@ use anabranch::{
 };
 
 use crate::between;
-use crate::capture::{Line, Value, lines, open, recorded};
+use crate::capture::{Line, Value, events, lines, open, recorded};
 
 const SECRET: &str = "7f3a-secret-9c1e";
 /// The same as a number, and as it looks in a blob.
@@ -235,7 +235,12 @@ async fn no_value_is_told_whatever_is_done_and_whatever_fails() {
     .unwrap();
     met.note(session.commit().await);
     db.concurrent(async |s| {
-        Secret::query().count(&mut *s).await?;
+        // It is what the conflict names, in an event.
+        in_session(
+            s,
+            "SELECT count(*) FROM secrets WHERE text != '7f3a-secret-9c1ew'",
+        )
+        .await?;
         if s.attempt() == 1 {
             between(
                 &db,
@@ -283,6 +288,13 @@ async fn no_value_is_told_whatever_is_done_and_whatever_fails() {
     ] {
         assert!(met.0.contains(kind), "{kind} was not met: {met:?}");
     }
+    let reruns = events("a session is run again");
+    assert!(
+        reruns
+            .iter()
+            .any(|event| event.get("error").starts_with("Conflict")),
+        "{reruns:?}"
+    );
     let told = lines();
     assert!(told.iter().filter(|line| line.is_of("secret.db")).count() > 100);
     let telling: Vec<_> = told.iter().filter(|line| tells(line)).collect();
