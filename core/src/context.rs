@@ -193,6 +193,18 @@ enum Source<'t> {
     Concurrent(Box<Concurrent>),
 }
 
+impl Source<'_> {
+    /// The name of the file, as spans have it.
+    fn namespace(&self) -> &str {
+        match self {
+            Self::Engine(engine) => engine.namespace(),
+            Self::Transaction(transaction) => transaction.namespace(),
+            Self::Session(session) => session.namespace(),
+            Self::Concurrent(concurrent) => concurrent.namespace(),
+        }
+    }
+}
+
 /// What a save wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Saved {

@@ -50,6 +50,7 @@ mod location;
 mod long_read;
 mod lost_log;
 mod monitor;
+mod narrator;
 mod nested;
 mod network;
 mod open;
@@ -119,6 +120,7 @@ use std::{
 };
 
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use self::{
     checkpoint::truncate_log,
@@ -132,7 +134,7 @@ use self::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    observe::{Holder, Statistics},
+    observe::{Holder, Statistics, span},
     sql::{Batch, Executor, Read, ReadTogether, Rows, Write, WriteExecutor, Written},
 };
 
@@ -186,6 +188,11 @@ impl Engine {
         self.attachment.as_ref()
     }
 
+    /// The file's name, as spans and labels have it.
+    pub(crate) fn namespace(&self) -> &str {
+        self.core.counters.told.namespace()
+    }
+
     /// Whether a transaction is one of this file's.
     pub(crate) fn is_of(&self, transaction: &Transaction) -> bool {
         transaction.is_on(&self.core)
@@ -228,16 +235,20 @@ impl Engine {
         body: impl AsyncFnOnce(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
         let mut transaction = self.begin("db.write", at).await?;
-        let outcome = Marked::new(Arc::as_ptr(&self.core).addr(), body(&mut transaction)).await;
+        let span = transaction.span().clone();
+        let outcome = Marked::new(Arc::as_ptr(&self.core).addr(), body(&mut transaction))
+            .instrument(span.clone())
+            .await;
         match outcome {
             Ok(value) => {
                 transaction.commit().await?;
                 Ok(value)
             }
             Err(error) => {
+                span::set_error(&span, error.kind());
                 // The first error is the one that matters.
                 if let Err(second) = transaction.rollback().await {
-                    tracing::debug!(%second, "while rolling back after an error");
+                    tracing::debug!(second = %second.in_log(), "while rolling back after an error");
                 }
                 Err(error)
             }
@@ -292,7 +303,8 @@ impl Engine {
         expected: Vec<ExpectedColumn>,
         stamped: Vec<(String, &'static str)>,
     ) -> Result<()> {
-        self.maintain("a change of tables", move |writer, core| {
+        let span = span::migration(self.namespace(), statements.len());
+        let work = self.maintain("a change of tables", move |writer, core| {
             begin(writer, core)?;
             let run = || -> Result<()> {
                 for statement in &statements {
@@ -319,8 +331,12 @@ impl Engine {
                     Err(error)
                 }
             }
-        })
-        .await
+        });
+        let defined = work.instrument(span.clone()).await;
+        if let Err(error) = &defined {
+            span::set_error(&span, error.kind());
+        }
+        defined
     }
 
     /// Makes triggers that stamp the rows of these tables when other programs write them.
@@ -363,7 +379,15 @@ impl Engine {
         on_progress: Option<OnProgress<'_>>,
     ) -> Result<BackupReport> {
         let label = Label::at("a backup", at);
-        backup::run(&self.core, target, options, label, on_progress).await
+        let span = span::backup(self.namespace());
+        let ended = backup::run(&self.core, target, options, label, on_progress)
+            .instrument(span.clone())
+            .await;
+        match &ended {
+            Ok(report) => drop(span.record("anabranch.pages", report.pages)),
+            Err(error) => span::set_error(&span, error.kind()),
+        }
+        ended
     }
 
     /// What SQLite's checks of the whole file find.

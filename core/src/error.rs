@@ -537,6 +537,38 @@ impl fmt::Display for Error {
     }
 }
 
+impl Error {
+    /// What events of the library say of it: what is known to hold no value. Texts that are put together may quote SQL of the
+    /// application, and what an error of the application says is its own affair.
+    pub(crate) const fn in_log(&self) -> InLog<'_> {
+        InLog(&self.inner)
+    }
+}
+
+/// An error without anything that might be a value.
+#[derive(Debug)]
+pub(crate) struct InLog<'a>(&'a Inner);
+
+impl fmt::Display for InLog<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.0;
+        write!(f, "{:?}", inner.kind)?;
+        for name in [&inner.table, &inner.column].into_iter().flatten() {
+            write!(f, " {name}")?;
+        }
+        if let Cow::Borrowed(message) = inner.message {
+            write!(f, ": {message}")?;
+        }
+        if let Some(waited) = inner.waited {
+            write!(f, " (waited {waited:.1?})")?;
+        }
+        match inner.code {
+            Some(code) => write!(f, " (SQLite code {code})"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self}", self.kind())?;

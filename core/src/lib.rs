@@ -49,6 +49,7 @@
 //! | write many rows, from files too | [`bulk`] |
 //! | run raw SQL | [`Transaction`](engine::Transaction), which sqlx's queries take as `&mut *tx` |
 //! | write side by side | [`Database::concurrent`](database::Database::concurrent), [`Session`](engine::Session), [`Isolation`](engine::Isolation) |
+//! | see what it does | [`observe`], and the guide's page on spans, events and instruments |
 //! | know what to do about an error | [`ErrorKind`](error::ErrorKind) |
 //! | choose where statements run | [`Execution`](engine::Execution) |
 //!
@@ -65,6 +66,7 @@
 //! | `bigdecimal` | `BigDecimal`, on a field with `#[entity(scale = 2)]` |
 //! | `csv` | imports of CSV files: `bulk::Csv` |
 //! | `jiff` | `Timestamp`, `SignedDuration`, `civil::Date`, `civil::Time`, `civil::DateTime` |
+//! | `metrics` | instruments of the crate `metrics`: [`Instrument`](observe::Instrument) lists them |
 //! | `recording` | nothing: for the library's own crash tests, and may change at any time |
 //! | `rust_decimal` | `Decimal`, on a field with `#[entity(scale = 2)]` |
 //! | `time` | `UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime`, `Date`, `Time`, `Duration` |

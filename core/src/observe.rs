@@ -1,10 +1,23 @@
 //! What the library counts about itself, and what it can say of the file.
 
+mod gauges;
+mod handles;
 mod health;
+mod instruments;
+pub(crate) mod span;
+mod summary;
+mod told;
 mod wal;
 
+pub(crate) use self::{
+    gauges::{Gauges, PoolState},
+    handles::{CounterHandle, HistogramHandle, Namespace},
+    summary::Operation,
+    told::{PassEnd, PoolTold, Told},
+};
 pub use self::{
     health::Health,
+    instruments::{Instrument, InstrumentKind},
     wal::{WalOutcome, WalStatus},
 };
 
@@ -15,21 +28,26 @@ use std::{
 
 use serde::Serialize;
 
-/// A counter that only grows.
+/// A counter that only grows, and is told to the recorder too, if there is one and it was asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct Counter {
+    count: AtomicU64,
+    told: CounterHandle,
+}
 
 impl Counter {
     pub(crate) fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
+        self.count.fetch_add(count, Ordering::Relaxed);
+        self.told.add(count);
     }
 
+    /// For what is not told.
     pub(crate) fn raise(&self, to: u64) {
-        self.0.fetch_max(to, Ordering::Relaxed);
+        self.count.fetch_max(to, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
     }
 }
 
@@ -57,6 +75,11 @@ pub struct Holder {
 /// The counters of one engine.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    /// What is told beside them.
+    pub(crate) told: Told,
+    pub(crate) conflicts: Counter,
+    pub(crate) bulk_rows: Counter,
+    pub(crate) slow_statements: Counter,
     pub(crate) saves: Counter,
     pub(crate) groups: Counter,
     pub(crate) largest_group: Counter,
@@ -110,6 +133,8 @@ pub struct Statistics {
     pub longest_wait: Duration,
     /// Saves that were refused, by a conflict, a constraint or an error.
     pub refused: u64,
+    /// Those of them that lost a race: a row was not as it was read.
+    pub conflicts: u64,
     /// Exclusive transactions that were committed.
     pub transactions: u64,
     /// Exclusive transactions that were rolled back, or dropped.
@@ -160,12 +185,55 @@ pub struct Statistics {
     pub replay_time: Duration,
     /// Sessions whose snapshot had to be taken with the writer held, since commits came too fast.
     pub slow_begins: u64,
+    /// Rows that bulk operations wrote.
+    pub bulk_rows: u64,
+    /// Statements that took longer than
+    /// [`slow_statements`](crate::database::DatabaseBuilder::slow_statements).
+    pub slow_statements: u64,
     /// Writes that a session attempted on the file, in this process: a fault of the library, and refused. To be
     /// watched: it is always 0.
     pub session_alarms: u64,
 }
 
 impl Counters {
+    /// Those of a database, told to the recorder that is installed by now.
+    pub(crate) fn of(namespace: Namespace<'_>) -> Self {
+        let counter = |instrument| Counter {
+            told: CounterHandle::of(instrument, namespace, &[]),
+            ..Counter::default()
+        };
+        Self {
+            told: Told::of(namespace),
+            saves: counter(&instruments::UNITS),
+            refused: counter(&instruments::UNITS_REFUSED),
+            transactions: counter(&instruments::TRANSACTIONS),
+            rolled_back: counter(&instruments::ROLLED_BACK),
+            busy: counter(&instruments::BUSY),
+            foreign_commits: counter(&instruments::FOREIGN_COMMITS),
+            reads_inline: counter(&instruments::READS_INLINE),
+            reads_threaded: counter(&instruments::READS_THREADED),
+            over_budget: counter(&instruments::READS_OVER_BUDGET),
+            slow_inline: counter(&instruments::READS_SLOW_INLINE),
+            checkpoints: counter(&instruments::CHECKPOINTS),
+            checkpoints_in_slot: counter(&instruments::CHECKPOINTS_IN_SLOT),
+            held_back: counter(&instruments::HELD_BACK),
+            old_readers: counter(&instruments::OLD_READERS),
+            interrupted_readers: counter(&instruments::INTERRUPTED_READERS),
+            truncations: counter(&instruments::TRUNCATIONS),
+            taken_over: counter(&instruments::TAKEN_OVER),
+            sessions: counter(&instruments::SESSIONS),
+            session_conflicts: counter(&instruments::SESSION_CONFLICTS),
+            reruns: counter(&instruments::RERUNS),
+            exclusive_runs: counter(&instruments::EXCLUSIVE_RUNS),
+            replayed: counter(&instruments::MERGE_STATEMENTS),
+            slow_begins: counter(&instruments::SLOW_BEGINS),
+            conflicts: counter(&instruments::CONFLICTS),
+            bulk_rows: counter(&instruments::BULK_ROWS),
+            slow_statements: counter(&instruments::SLOW_STATEMENTS),
+            ..Self::default()
+        }
+    }
+
     /// A commit with this many saves; where all of a group were refused, there is none.
     pub(crate) fn group(&self, saves: usize) {
         if saves == 0 {
@@ -177,11 +245,13 @@ impl Counters {
         self.largest_group.raise(saves);
         let class = (64 - saves.saturating_sub(1).leading_zeros()).min(7) as usize;
         self.group_sizes[class].add(1);
+        self.told.group(saves);
     }
 
     /// A session was replayed, in this time.
     pub(crate) fn replay(&self, time: Duration) {
         self.replays.add(1);
+        self.told.merge(time);
         self.replay_nanos
             .add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
@@ -195,6 +265,7 @@ impl Counters {
             .count();
         self.waits[class].add(1);
         self.longest_wait_micros.raise(micros);
+        self.told.operation(Operation::Save, wait);
     }
 
     /// The present counts.
@@ -207,6 +278,9 @@ impl Counters {
             waits: std::array::from_fn(|class| self.waits[class].get()),
             longest_wait: Duration::from_micros(self.longest_wait_micros.get()),
             refused: self.refused.get(),
+            conflicts: self.conflicts.get(),
+            bulk_rows: self.bulk_rows.get(),
+            slow_statements: self.slow_statements.get(),
             transactions: self.transactions.get(),
             rolled_back: self.rolled_back.get(),
             busy: self.busy.get(),

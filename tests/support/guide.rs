@@ -44,5 +44,9 @@ pub struct Operations;
 
 #[doc = include_str!("../../docs/guide/src/wal-health.md")]
 pub struct WalHealth;
+
+#[doc = include_str!("../../docs/guide/src/observability.md")]
+pub struct Observability;
+
 #[doc = include_str!("../../docs/guide/src/import.md")]
 pub struct Imports;

@@ -67,9 +67,9 @@ impl From<Result<BulkReport, BulkError>> for ImportAnswer {
             Err(failed) => {
                 let status = status(failed.error());
                 if status.is_server_error() {
-                    tracing::error!(error = %failed, "an import failed");
+                    tracing::error!(error = %failed.error().in_log(), "an import failed");
                 } else if failed.kind() == ErrorKind::Application {
-                    tracing::warn!(error = %failed, "an import ended early: what is committed stays");
+                    tracing::warn!(error = %failed.error().in_log(), "an import ended early: what is committed stays");
                 }
                 Self {
                     status,

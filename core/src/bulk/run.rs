@@ -15,6 +15,7 @@ use std::{
 
 use futures_core::Stream;
 use futures_util::{StreamExt as _, stream};
+use tracing::{Instrument as _, Span};
 
 use crate::{
     bulk::{
@@ -25,6 +26,7 @@ use crate::{
     engine::{BulkWriter, Engine, Hold},
     entity::{Column, Entity},
     error::{ApplicationError, Error, ErrorKind, Result},
+    observe::span,
     sql::{Chunk, Receipt, Refusal},
     value::Value,
 };
@@ -317,7 +319,9 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
             }
         }
         let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
-        let writer = (self.engine.bulk(self.hold, self.at).await).map_err(none)?;
+        let span = span::bulk(self.engine.namespace(), prepared.table.name);
+        let writer = self.engine.bulk(self.hold, self.at);
+        let writer = writer.instrument(span.clone()).await.map_err(none)?;
         let mut run = Run {
             bulk: self,
             prepared,
@@ -330,10 +334,12 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
             report,
             in_this_turn: 0,
             began,
+            span: span.clone(),
             has_ended: false,
         };
-        let ended = run.drive(source).await;
+        let ended = run.drive(source).instrument(span).await;
         run.has_ended = true;
+        run.tell_end(ended.as_ref().map_err(BulkError::kind));
         ended
     }
 }
@@ -446,6 +452,7 @@ struct Run<'p, O> {
     /// Rows that came since the task last waited.
     in_this_turn: usize,
     began: Instant,
+    span: Span,
     has_ended: bool,
 }
 
@@ -465,6 +472,15 @@ impl<O> Drop for Run<'_, O> {
 }
 
 impl<'p, O: BulkOperation> Run<'p, O> {
+    /// Notes on the span how it ended.
+    fn tell_end(&self, ended: Result<&BulkReport, ErrorKind>) {
+        self.span.record("anabranch.rows", self.report.rows);
+        self.span.record("anabranch.written", self.report.written);
+        if let Err(kind) = ended {
+            span::set_error(&self.span, kind);
+        }
+    }
+
     /// Writes what the source gives.
     async fn drive(&mut self, source: &mut impl Source<O::Item>) -> Result<BulkReport, BulkError> {
         let mut number = self.bulk.skip_rows;

@@ -139,6 +139,11 @@ impl Context<'_> {
 }
 
 impl Concurrent {
+    /// The name of the file.
+    pub(super) fn namespace(&self) -> &str {
+        self.engine.namespace()
+    }
+
     /// The session that is open, or a new one.
     pub(super) async fn session(&mut self) -> Result<&mut Session> {
         if self.is_stale {

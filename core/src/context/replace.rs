@@ -267,7 +267,7 @@ impl Context<'_> {
         for (handle, values) in before.into_iter().rev() {
             // They were there, so they fit.
             if let Err(error) = self.tracker.set_given(handle, values) {
-                tracing::debug!(%error, "while taking back what was set");
+                tracing::debug!(error = %error.in_log(), "while taking back what was set");
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Saving: detect, plan, submit, settle, accept. The module's page states the protocol.
 
+use tracing::Instrument as _;
+
 use crate::{
     context::{
         Context, Interceptors, SaveToken, Saved, SavedChange, Source, hooks::with_given_keys, later,
@@ -8,6 +10,7 @@ use crate::{
     entity::CommitSeq,
     error::{Error, ErrorKind, Result},
     flush::FlushPlan,
+    observe::span,
     sql::{Batch, Receipt, Refusal},
     tracker::{Changes, Ledger, Tracker, Written},
 };
@@ -133,6 +136,22 @@ impl Context<'_> {
     async fn write(&mut self, changes: Changes, token: Option<&SaveToken>) -> Result<Saved> {
         let (mut batch, ledger) = self.plan(changes)?;
         batch.token = token.map(SaveToken::shared);
+        let span = span::save(self.source.namespace(), batch.steps.len());
+        let saved = self
+            .write_batch(batch, ledger)
+            .instrument(span.clone())
+            .await;
+        match &saved {
+            Ok(saved) => {
+                let number = saved.commit_seq.map(|number| number.0);
+                span.record("anabranch.commit_seq", number);
+            }
+            Err(error) => span::set_error(&span, error.kind()),
+        }
+        saved
+    }
+
+    async fn write_batch(&mut self, batch: Batch, ledger: Ledger) -> Result<Saved> {
         if let Source::Concurrent(_) = self.source {
             return self.write_concurrent(batch, ledger).await;
         }

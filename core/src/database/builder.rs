@@ -186,6 +186,28 @@ impl DatabaseBuilder {
         self
     }
 
+    /// How long a statement may take before an event tells of it, at level WARN: with what it does, its text without literals,
+    /// its time and rows, and who ran it on which thread. Default: one second. `Duration::MAX` tells of none.
+    ///
+    /// The time that whoever takes the rows of a stream needs does not count. Of the saves that share a commit the commit is told,
+    /// if it takes as long.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// let options = Database::builder("").slow_statements(Duration::ZERO);
+    /// let db = options.open_temporary().await?;
+    /// anabranch::query::raw::<i64>("SELECT 1", ()).all(&db).await?;
+    /// assert_eq!(db.statistics().slow_statements, 1);
+    /// # Ok(()) }
+    /// ```
+    pub const fn slow_statements(mut self, limit: Duration) -> Self {
+        self.options.slow_statements = limit;
+        self
+    }
+
     /// Lets an interceptor take part in the saves of all contexts of this handle and its clones. Another handle to the
     /// same file has its own.
     pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {

@@ -10,6 +10,7 @@ use crate::{
         ffi::has_deferred_violations,
         hooks::Watch,
         key::next_key,
+        narrator::Narrator,
         rowid::gives_keys,
         sqlite_error::from_rusqlite,
     },
@@ -59,6 +60,7 @@ pub(in crate::engine) fn is_long(batch: &Batch) -> bool {
 
 /// Applies a batch. On an error the caller undoes it: with its savepoint, or the transaction.
 pub(in crate::engine) fn apply(
+    narrator: Narrator<'_>,
     connection: &Connection,
     keys: Keys<'_>,
     batch: &Batch,
@@ -69,7 +71,7 @@ pub(in crate::engine) fn apply(
     if defers {
         execute(connection, "PRAGMA defer_foreign_keys = ON")?;
     }
-    let applied = run(connection, keys, batch);
+    let applied = run(narrator, connection, keys, batch);
     // State of the connection, not of the savepoint: it would reach into the next unit.
     if defers && !connection.is_autocommit() {
         let reset = execute(connection, "PRAGMA defer_foreign_keys = OFF");
@@ -86,14 +88,19 @@ pub(in crate::engine) fn are_deferred(connection: &Connection) -> Result<bool> {
         .map_err(from_rusqlite)
 }
 
-fn run(connection: &Connection, keys: Keys<'_>, batch: &Batch) -> Result<Receipt, Refusal> {
+fn run(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    keys: Keys<'_>,
+    batch: &Batch,
+) -> Result<Receipt, Refusal> {
     if let Some((table, column)) = batch.unkeyed {
         is_keyed(connection, table, column)?;
     }
     let keys = keys.of(connection, batch)?;
     // Raw SQL of the same transaction may have left something to be mended by its end.
     let was_broken = has_deferred_violations(connection);
-    let done = run_steps(connection, batch, &keys)?;
+    let done = run_steps(narrator, connection, batch, &keys)?;
     // RELEASE would succeed, and COMMIT fail for the whole group.
     if !was_broken && has_deferred_violations(connection) {
         return Err(Refusal::Whole(Error::new(
@@ -133,7 +140,12 @@ impl Keys<'_> {
 }
 
 /// Runs all steps, and gives the rows that they returned, and how many they changed where that is asked for.
-fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<Receipt, Refusal> {
+fn run_steps(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    batch: &Batch,
+    keys: &[i64],
+) -> Result<Receipt, Refusal> {
     let mut mismatches = Vec::new();
     let mut done = Receipt::default();
     for (index, step) in batch.steps.iter().enumerate() {
@@ -142,16 +154,9 @@ fn run_steps(connection: &Connection, batch: &Batch, keys: &[i64]) -> Result<Rec
             continue;
         }
         let before = connection.total_changes();
-        let ran = if step.returns {
-            run_returning(connection, step, keys).map(|rows| {
-                let count = rows.len();
-                done.computed
-                    .extend(rows.into_iter().map(|row| (index, row)));
-                count
-            })
-        } else {
-            run_step(connection, step, keys)
-        };
+        let ran = run_step(narrator, connection, step, keys, |row| {
+            done.computed.push((index, row))
+        });
         match (ran, &step.expect) {
             (Ok(_), Expect::Any { .. }) => {
                 // After one that only reads SQLite still tells of the one before it.
@@ -284,34 +289,54 @@ pub(in crate::engine) fn is_view(connection: &Connection, table: &str) -> Result
         .map_err(from_rusqlite)
 }
 
-/// Runs a step and returns how many rows it changed.
-fn run_step(connection: &Connection, step: &Step, keys: &[i64]) -> Result<usize> {
-    let run = || -> Result<usize> {
-        let mut statement = connection
-            .prepare_cached(&step.text)
-            .map_err(from_rusqlite)?;
-        bind_args(&mut statement, &step.args, keys)?;
-        statement.raw_execute().map_err(from_rusqlite)
+/// Runs a step, hands out the rows that it returns, and tells how many it changed or returned.
+fn run_step(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    step: &Step,
+    keys: &[i64],
+    returned: impl FnMut(Vec<Value>),
+) -> Result<usize> {
+    let telling = narrator.begin(&step.text);
+    let ran = if step.returns {
+        run_returning(connection, step, keys, returned)
+    } else {
+        run_changing(connection, step, keys)
     };
-    run().map_err(|error| error.with_statement(step.text.to_string()))
+    let rows = ran.as_ref().map_or(0, |rows| *rows as u64);
+    telling.end_with(rows, ran.as_ref().err().map(Error::kind));
+    ran.map_err(|error| error.with_statement(step.text.to_string()))
 }
 
-/// Runs a step that returns the rows it changed.
-fn run_returning(connection: &Connection, step: &Step, keys: &[i64]) -> Result<Vec<Vec<Value>>> {
-    let run = || -> Result<Vec<Vec<Value>>> {
-        let mut statement = connection
-            .prepare_cached(&step.text)
-            .map_err(from_rusqlite)?;
-        bind_args(&mut statement, &step.args, keys)?;
-        let columns = column_names(&statement);
-        let mut rows = statement.raw_query();
-        let mut returned = Vec::new();
-        while let Some(row) = rows.next().map_err(from_rusqlite)? {
-            returned.push(values(row, &columns)?);
-        }
-        Ok(returned)
-    };
-    run().map_err(|error| error.with_statement(step.text.to_string()))
+/// Runs a step and returns how many rows it changed.
+fn run_changing(connection: &Connection, step: &Step, keys: &[i64]) -> Result<usize> {
+    let mut statement = connection
+        .prepare_cached(&step.text)
+        .map_err(from_rusqlite)?;
+    bind_args(&mut statement, &step.args, keys)?;
+    statement.raw_execute().map_err(from_rusqlite)
+}
+
+/// Runs a step that returns the rows it changed; none is handed out if it fails.
+fn run_returning(
+    connection: &Connection,
+    step: &Step,
+    keys: &[i64],
+    returned: impl FnMut(Vec<Value>),
+) -> Result<usize> {
+    let mut statement = connection
+        .prepare_cached(&step.text)
+        .map_err(from_rusqlite)?;
+    bind_args(&mut statement, &step.args, keys)?;
+    let columns = column_names(&statement);
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(from_rusqlite)? {
+        found.push(values(row, &columns)?);
+    }
+    let count = found.len();
+    found.into_iter().for_each(returned);
+    Ok(count)
 }
 
 fn bind_args(statement: &mut CachedStatement<'_>, args: &[Arg], keys: &[i64]) -> Result<()> {
@@ -366,14 +391,19 @@ fn values(row: &rusqlite::Row<'_>, columns: &[String]) -> Result<Vec<Value>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rusqlite::Connection;
 
     use crate::{
         engine::{
             apply::{Keys, apply, is_long},
             hooks::Watch,
+            narrator::Narrator,
+            slot::Label,
         },
         error::ErrorKind,
+        observe::Counters,
         sql::{Arg, Batch, Cost, Expect, Refusal, Step},
         value::Value,
     };
@@ -392,6 +422,10 @@ mod tests {
             steps: steps.collect(),
             ..Batch::default()
         }
+    }
+
+    fn narrator(counters: &Counters) -> Narrator<'_> {
+        Narrator::new(counters, Duration::MAX, Label::new("a test"), true)
     }
 
     fn connection() -> Connection {
@@ -417,6 +451,7 @@ mod tests {
             "DELETE FROM t WHERE a > ?1 + 2 RETURNING a",
         ];
         let receipt = apply(
+            narrator(&Counters::default()),
             &connection(),
             Keys::Writer(&Watch::default()),
             &batch(Cost::Any, &texts),
@@ -431,7 +466,12 @@ mod tests {
     #[test]
     fn an_error_names_the_table_that_sqlite_does_not() {
         let fails = batch(Cost::Any, &["UPDATE t SET a = 9 * ?1"]);
-        let refusal = apply(&connection(), Keys::Writer(&Watch::default()), &fails);
+        let refusal = apply(
+            narrator(&Counters::default()),
+            &connection(),
+            Keys::Writer(&Watch::default()),
+            &fails,
+        );
         let Err(Refusal::Step { step: 0, error }) = refusal else {
             panic!("{refusal:?}");
         };

@@ -208,6 +208,13 @@ struct Turn {
     is_open: bool,
     /// Its number, once it has one.
     commit_seq: Option<i64>,
+    /// How many rows were written, and are not committed.
+    rows: u64,
+}
+
+/// How many rows a chunk wrote.
+fn rows_of(receipt: &Receipt) -> u64 {
+    receipt.changed.iter().map(|(_, rows)| rows).sum()
 }
 
 impl Turn {
@@ -226,6 +233,7 @@ impl Turn {
             back_pressure: None,
             is_open: false,
             commit_seq: None,
+            rows: 0,
         })
     }
 
@@ -243,6 +251,7 @@ impl Turn {
             let among = this.is_atomic().then_some(this.commit_seq);
             let receipt = writer.chunk(&this.core, chunk, among)?;
             this.commit_seq = receipt.commit_seq;
+            this.rows += rows_of(&receipt);
             if !this.is_atomic() {
                 this.end(writer)?;
             }
@@ -267,6 +276,7 @@ impl Turn {
         self.commit_seq = None;
         writer.commit(core)?;
         core.counters.group(1);
+        core.counters.bulk_rows.add(std::mem::take(&mut self.rows));
         if self.hold == Hold::Chunk {
             core.counters.waited(self.queued.elapsed());
             return Ok(());

@@ -15,6 +15,7 @@ use std::{
 
 use futures_util::future::{Either, select};
 use rusqlite::Connection;
+use tracing::Span;
 
 use crate::{
     engine::{
@@ -33,6 +34,7 @@ use crate::{
         writer::{Answer, Unit},
     },
     error::{Error, ErrorKind, Result},
+    observe::span,
 };
 
 /// How long a restart waits for readers of the log, with the slot held.
@@ -113,6 +115,9 @@ pub(in crate::engine) fn run(connection: &Connection, mode: Mode) -> Result<Pass
         Mode::Restart => "PRAGMA wal_checkpoint(RESTART)",
         Mode::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
     };
+    let began = Instant::now();
+    let span = (mode != Mode::Look).then(|| span::checkpoint(mode));
+    let _entered = span.as_ref().map(Span::enter);
     let count = |row: &rusqlite::Row<'_>, index| -> rusqlite::Result<Option<u32>> {
         let count: i64 = row.get(index)?;
         Ok(u32::try_from(count).ok())
@@ -128,6 +133,7 @@ pub(in crate::engine) fn run(connection: &Connection, mode: Mode) -> Result<Pass
             frames,
             moved,
             is_busy,
+            took: began.elapsed(),
         }),
         _ => Err(Error::new(
             ErrorKind::Busy,
@@ -338,7 +344,7 @@ fn failed(core: &Core, error: &Error) {
         error.kind(),
         ErrorKind::Closed | ErrorKind::FileMoved | ErrorKind::QueueTimeout
     ) {
-        tracing::warn!(%error, "a checkpoint failed; it is tried again as the log grows");
+        tracing::warn!(error = %error.in_log(), "a checkpoint failed; it is tried again as the log grows");
         core.passes.note(Err(error), Instant::now());
     }
 }

@@ -9,6 +9,7 @@ use crate::{
         ffi::has_deferred_violations,
         hooks::Watch,
         key::next_keys,
+        narrator::Narrator,
         sqlite_error::from_rusqlite,
     },
     error::{Error, ErrorKind, Result},
@@ -19,6 +20,7 @@ use crate::{
 /// Runs the statement of a chunk for its rows, and tells how many were changed. On an error the caller undoes it; the
 /// step that it names is the row.
 pub(in crate::engine) fn apply_chunk(
+    narrator: Narrator<'_>,
     connection: &Connection,
     watch: &Watch,
     chunk: &Chunk,
@@ -35,7 +37,14 @@ pub(in crate::engine) fn apply_chunk(
         chunk,
         is_view: is_view(connection, chunk.table)?,
     };
-    let changed = rows.write()?;
+    let telling = narrator.begin_batch(&chunk.text, chunk.rows());
+    let written = rows.write();
+    let error = written.as_ref().err().and_then(Refusal::error);
+    telling.end_with(
+        written.as_ref().map_or(0, |rows| *rows),
+        error.map(Error::kind),
+    );
+    let changed = written?;
     // What comes after it may mend it; else COMMIT fails.
     if is_alone && !was_broken && has_deferred_violations(connection) {
         return Err(Refusal::Whole(

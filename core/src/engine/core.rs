@@ -22,6 +22,7 @@ use crate::{
         key::Allocator,
         location::Location,
         lost_log,
+        narrator::{Narrator, Voice},
         options::{Execution, Options, Synchronous},
         pace::Pace,
         passes::{Pass, Passes},
@@ -35,7 +36,7 @@ use crate::{
         writer::{Answer, Unit, Writer, lead},
     },
     error::{Error, ErrorKind, Result},
-    observe::Counters,
+    observe::{Counters, PassEnd},
 };
 
 /// One database file in this process.
@@ -67,7 +68,7 @@ pub(in crate::engine) struct Core {
     pub(in crate::engine) passes: Passes,
     pub(in crate::engine) reader_gate: ReaderGate,
     pub(in crate::engine) capacity: Option<Arc<Semaphore>>,
-    pub(in crate::engine) counters: Counters,
+    pub(in crate::engine) counters: Arc<Counters>,
     pub(in crate::engine) options: Options,
     /// A COMMIT failed, and a recovery might still find it in the log: nothing was written since to decide that.
     pub(in crate::engine) is_undecided: AtomicBool,
@@ -123,6 +124,21 @@ impl Core {
         WriterGuard(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Tells of the statements of whoever is called this.
+    pub(in crate::engine) fn narrator(&self, label: Label, is_timed: bool) -> Narrator<'_> {
+        let slow = self.options.slow_statements;
+        Narrator::new(&self.counters, slow, label, is_timed)
+    }
+
+    /// The same, for a connection to keep.
+    pub(in crate::engine) fn voice(&self, label: Label) -> Voice {
+        Voice {
+            counters: Arc::clone(&self.counters),
+            slow: self.options.slow_statements,
+            label,
+        }
+    }
+
     /// Takes the writer out, for good. To be called by whoever holds the last lease.
     pub(in crate::engine) fn take_writer(&self) -> Option<Writer> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,6 +162,15 @@ impl Core {
             Ok(_) => self.counters.passes_incomplete.add(1),
             Err(_) => {}
         }
+        let end = match &pass {
+            Ok(pass) if pass.is_done() => PassEnd::Complete,
+            Ok(pass) if pass.moved == pass.frames => PassEnd::MovedNotReset,
+            Ok(_) => PassEnd::PartlyMoved,
+            Err(error) if error.kind() == ErrorKind::Busy => PassEnd::OtherCheckpointer,
+            Err(_) => PassEnd::Failed,
+        };
+        let took = pass.as_ref().ok().map(|pass| pass.took);
+        self.counters.told.pass(end, took);
         let oldest = oldest_reader(self).map(|(_, since)| since);
         self.passes
             .note(pass.map(|pass| (pass, oldest)), Instant::now());

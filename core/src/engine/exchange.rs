@@ -15,10 +15,12 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use sqlx::SqliteConnection;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
 
 use crate::{
     engine::{
-        core::Core, ffi::MixedConnection, hooks::Authorizer, sqlite_error::from_rusqlite, streaming,
+        core::Core, ffi::MixedConnection, hooks::Authorizer, slot::Label,
+        sqlite_error::from_rusqlite, streaming,
     },
     error::{Error, ErrorKind, Result},
     sql::Read,
@@ -42,6 +44,10 @@ pub(in crate::engine) struct Exchange<H> {
     /// It told of an error: sqlx's worker is done with it.
     failed: bool,
     authorizer: Arc<Authorizer>,
+    /// What it is called in warnings.
+    label: Label,
+    /// In which its statements are told of.
+    span: Span,
     /// It was looked whether sqlx knows statements of another schema.
     is_schema_known: bool,
     /// The schema may be changed in the transaction.
@@ -65,7 +71,13 @@ pub(in crate::engine) struct Raw<'c> {
 }
 
 impl<H: Holds> Exchange<H> {
-    pub(in crate::engine) fn new(core: Arc<Core>, held: H, authorizer: Arc<Authorizer>) -> Self {
+    pub(in crate::engine) fn new(
+        core: Arc<Core>,
+        held: H,
+        authorizer: Arc<Authorizer>,
+        label: Label,
+        span: Span,
+    ) -> Self {
         // By whoever had the connection before; the schema's version tells what became of it.
         authorizer.take_defined();
         Self {
@@ -76,6 +88,8 @@ impl<H: Holds> Exchange<H> {
             unfinished: false,
             failed: false,
             authorizer,
+            label,
+            span,
             is_schema_known: false,
             defines: false,
         }
@@ -87,6 +101,11 @@ impl<H: Holds> Exchange<H> {
 
     pub(in crate::engine) const fn authorizer(&self) -> &Arc<Authorizer> {
         &self.authorizer
+    }
+
+    /// What it is called, and in which span its statements are told of.
+    pub(in crate::engine) const fn told(&self) -> (Label, &Span) {
+        (self.label, &self.span)
     }
 
     /// Takes out what has the connection.
@@ -106,6 +125,8 @@ impl<H: Holds> Exchange<H> {
     ) -> Result<R> {
         self.ready().await?;
         if self.core.runs_inline() {
+            let span = self.span.clone();
+            let _entered = span.enter();
             return Ok(work(self.connection()?));
         }
         self.on_thread(work).await
@@ -119,7 +140,9 @@ impl<H: Holds> Exchange<H> {
     ) -> Result<R> {
         let mut held = self.held.take().ok_or_else(gone)?;
         let (answer, answered) = oneshot::channel();
+        let span = self.span.clone();
         self.core.threads.run(move || {
+            let _entered = span.enter();
             let outcome = view(&mut held).map(work);
             // Not received: `held` is dropped with the answer, which undoes the transaction.
             drop(answer.send((held, outcome)));
@@ -137,8 +160,11 @@ impl<H: Holds> Exchange<H> {
         self.ready().await?;
         let held = self.held.take().ok_or_else(gone)?;
         let authorizer = Arc::clone(&self.authorizer);
+        let (core, label, span) = (Arc::clone(&self.core), self.label, self.span.clone());
         let (pages, returned) = streaming::start(&self.core, held, move |held, pages| {
-            streaming::produce(view(held)?, &authorizer, &read, |page| {
+            let _entered = span.enter();
+            let narrator = core.narrator(label, true);
+            streaming::produce(narrator, view(held)?, &authorizer, &read, |page| {
                 pages.blocking_send(Ok(page)).is_ok()
             })
         })?;
@@ -200,7 +226,7 @@ impl<H: Holds> Exchange<H> {
     /// The same after a statement whose own error, if any, says more than that the transaction is gone.
     pub(in crate::engine) fn notice_end(&mut self) {
         if let Err(ended) = self.look_for_end() {
-            tracing::debug!(%ended, "a statement ended its transaction");
+            tracing::debug!(ended = %ended.in_log(), "a statement ended its transaction");
         }
     }
 

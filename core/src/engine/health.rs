@@ -14,6 +14,7 @@ use crate::{
         Engine, busy,
         checkpoint::{Mode, run},
         core::Core,
+        ffi::session_vfs,
         location::{beside, names},
         passes::Pass,
         sqlite_error::from_rusqlite,
@@ -162,4 +163,22 @@ pub(in crate::engine) fn frame_size(connection: &Connection) -> Result<u64> {
 /// A `stat`, which leaves SQLite's locks alone.
 pub(in crate::engine) fn log_bytes(core: &Core) -> u64 {
     fs::metadata(beside(&core.location.path, "-wal")).map_or(0, |log| log.len())
+}
+
+/// Sets the gauges to what is now.
+pub(in crate::engine) fn sample(core: &Core, log: Pass) {
+    if !cfg!(feature = "metrics") {
+        return;
+    }
+    let gauges = &core.counters.told.gauges;
+    gauges.queue_depth.set_count(core.slot.queued());
+    gauges.readers.set(core.pool.state());
+    gauges.sessions.set(core.sessions.pool.state());
+    let age = oldest_reader(core).map_or(Duration::ZERO, |(_, since)| since.elapsed());
+    gauges.set_reader_age(age);
+    gauges.wal_frames.set(log.frames.into());
+    let unmoved = log.frames.saturating_sub(log.moved);
+    gauges.wal_unmoved.set(unmoved.into());
+    gauges.set_wal_bytes(log_bytes(core));
+    gauges.set_alarms(session_vfs::alarms());
 }

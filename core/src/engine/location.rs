@@ -21,6 +21,14 @@ pub(in crate::engine) struct Location {
     pub(in crate::engine) _temporary: Option<std::sync::Arc<tempfile::TempDir>>,
 }
 
+impl Location {
+    /// The name of the file, for labels and spans.
+    pub(in crate::engine) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+}
+
 /// A file, however its path is spelled: by device and inode.
 #[cfg(unix)]
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -90,6 +90,7 @@ impl LongRead {
             // Its end is not to be stopped.
             progress: Arc::default(),
             authorizer: Arc::default(),
+            voice: core.voice(label),
         };
         Ok(Self {
             lent: core.pool.lend_guest(reader, label)?,

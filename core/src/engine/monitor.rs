@@ -9,7 +9,7 @@ use crate::{
         back_pressure::{BackPressure, named},
         checkpoint::{Mode, READERS, run, wait_for_turn, within},
         core::Core,
-        health::{log_bytes, look},
+        health::{log_bytes, look, sample},
         passes::Pass,
         whereabouts::LOOK_EVERY,
     },
@@ -56,6 +56,7 @@ impl Monitor {
             self.still = (log.frames, now);
         }
         self.warn(core, log);
+        sample(core, log);
         core.end_old();
         // What stopped the last pass may be gone, though nobody writes.
         let passed = core.passes.read();

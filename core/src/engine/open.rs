@@ -26,6 +26,7 @@ use crate::{
             spelled,
         },
         lost_log,
+        narrator::Voice,
         options::{Execution, Options, Synchronous},
         pace::Pace,
         passes::Passes,
@@ -33,14 +34,14 @@ use crate::{
         reader_gate::ReaderGate,
         rerun::Heats,
         sessions::Sessions,
-        slot::Slot,
+        slot::{Label, Slot},
         sqlite_error::from_rusqlite,
         threads::Threads,
         whereabouts::Whereabouts,
         writer::Writer,
     },
     error::{Error, ErrorKind, Result},
-    observe::Counters,
+    observe::{Counters, Namespace},
 };
 
 /// The least version without the WAL-reset bug, which can lose commits when two connections write and checkpoint
@@ -252,6 +253,8 @@ struct Connections {
     checkpoints: PlainConnection,
     /// Of the allocator: sees what is committed.
     head: PlainConnection,
+    /// Tells of what is read.
+    voice: Voice,
 }
 
 /// Opens the connections, and completes what is known of the location.
@@ -282,8 +285,13 @@ fn connect(
         .canonicalize()
         .map_err(|error| Error::new(ErrorKind::CannotOpen, vanished).with_source(error))?;
     location.log = file_id(&beside(&location.path, "-wal")).ok();
+    let voice = Voice {
+        counters: Arc::new(Counters::of(Namespace(&location.name()))),
+        slow: options.slow_statements,
+        label: Label::new("a query"),
+    };
     let readers = (0..options.readers)
-        .map(|_| reader(&location.path, options))
+        .map(|_| reader(&location.path, options, voice.clone()))
         .collect::<Result<Vec<_>>>()?;
     let hooks = Hooks::default();
     let checkpoints = open(
@@ -308,6 +316,7 @@ fn connect(
         readers,
         checkpoints,
         head,
+        voice,
     })
 }
 
@@ -321,7 +330,10 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         readers,
         checkpoints,
         head,
+        voice,
     } = connect(&mut location, &options, &vfs, &watch, &wal_size, &hold)?;
+    let told = &voice.counters.told;
+    let pool = Pool::new(readers, options.queue_timeout, told.readers.clone());
     let (draws, allocator) = (Arc::default(), Allocator::new(Arc::clone(&watch), head));
     let allocator = Arc::new(allocator);
     functions::register(writer.connection(), &draws, &allocator, &watch).map_err(from_rusqlite)?;
@@ -340,10 +352,10 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         allocator,
         history: Arc::default(),
         statements: Arc::default(),
-        sessions: Sessions::new(&options),
+        sessions: Sessions::new(&options, told.sessions.clone()),
         heats: Heats::default(),
         wal_size,
-        pool: Arc::new(Pool::new(readers, options.queue_timeout)),
+        pool: Arc::new(pool),
         gate: InlineGate::default(),
         pace: Pace::new(),
         threads: Threads::default(),
@@ -353,30 +365,25 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         capacity: options
             .write_queue_capacity
             .map(|capacity| Arc::new(Semaphore::new(capacity))),
-        counters: Counters::default(),
+        counters: Arc::clone(&voice.counters),
         options,
         is_undecided: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         whereabouts: Arc::new(Whereabouts::new()),
         location,
     });
-    start_threads(&core, checkpoints).map_err(|error| {
-        Error::new(
-            ErrorKind::OutOfMemory,
-            "the operating system gave no thread",
-        )
-        .with_source(error)
-    })?;
+    start_threads(&core, checkpoints)?;
     Ok(core)
 }
 
-fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> std::io::Result<()> {
-    core.run_writer_thread()?;
-    core.checkpointer.start(
-        Arc::downgrade(core),
-        Arc::clone(&core.whereabouts),
-        checkpoints,
-    )
+fn start_threads(core: &Arc<Core>, checkpoints: PlainConnection) -> Result<()> {
+    let (weak, whereabouts) = (Arc::downgrade(core), Arc::clone(&core.whereabouts));
+    core.run_writer_thread()
+        .and_then(|()| core.checkpointer.start(weak, whereabouts, checkpoints))
+        .map_err(|error| {
+            let refused = "the operating system gave no thread";
+            Error::new(ErrorKind::OutOfMemory, refused).with_source(error)
+        })
 }
 
 /// It reads at once, and another process that opened the file just now may still be recovering the log.
@@ -397,7 +404,7 @@ fn writer(
     Ok(writer)
 }
 
-fn reader(path: &Path, options: &Options) -> Result<Reader> {
+fn reader(path: &Path, options: &Options, voice: Voice) -> Result<Reader> {
     let progress = Arc::new(Progress::default());
     let authorizer = Arc::new(Authorizer::default());
     let hooks = Hooks {
@@ -411,6 +418,7 @@ fn reader(path: &Path, options: &Options) -> Result<Reader> {
         connection,
         progress,
         authorizer,
+        voice,
     })
 }
 

@@ -97,6 +97,7 @@ pub(crate) struct Options {
     pub(crate) execution: Execution,
     pub(crate) save_token_retention: Duration,
     pub(crate) allow_network_file_system: bool,
+    pub(crate) slow_statements: Duration,
 }
 
 impl Default for Options {
@@ -120,6 +121,7 @@ impl Default for Options {
             execution: Execution::default(),
             save_token_retention: Duration::from_hours(24),
             allow_network_file_system: false,
+            slow_statements: Duration::from_secs(1),
         }
     }
 }
@@ -152,6 +154,7 @@ impl Options {
             execution,
             save_token_retention,
             allow_network_file_system,
+            slow_statements,
         } = self;
         [
             ("create", *create != other.create),
@@ -186,6 +189,7 @@ impl Options {
                 "allow_network_file_system",
                 *allow_network_file_system != other.allow_network_file_system,
             ),
+            ("slow_statements", *slow_statements != other.slow_statements),
         ]
         .into_iter()
         .chain(sessions.differ(&other.sessions))

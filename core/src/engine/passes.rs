@@ -50,6 +50,8 @@ pub(in crate::engine) struct Pass {
     pub(in crate::engine) moved: u32,
     /// It waited for readers in vain; never so of a passive one.
     pub(in crate::engine) is_busy: bool,
+    /// How long it took.
+    pub(in crate::engine) took: Duration,
 }
 
 impl Pass {
@@ -164,6 +166,7 @@ mod tests {
             frames,
             moved,
             is_busy,
+            took: Duration::ZERO,
         }
     }
 

@@ -25,13 +25,14 @@ use crate::{
         connection::execute,
         ffi::{PlainConnection, is_reading},
         hooks::{Authorizer, Progress},
+        narrator::Voice,
         slot::Label,
         timer,
         wake::wake,
         wal_policy::{OldReaders, WalPolicy},
     },
     error::{Error, ErrorKind, Result},
-    observe::Counters,
+    observe::{Counters, PoolState, PoolTold},
 };
 
 /// How long a connection is kept for who was called to fetch it.
@@ -44,6 +45,8 @@ pub(in crate::engine) struct Reader {
     pub(in crate::engine) progress: Arc<Progress>,
     /// Judges what is read.
     pub(in crate::engine) authorizer: Arc<Authorizer>,
+    /// Tells of its statements.
+    pub(in crate::engine) voice: Voice,
 }
 
 impl Reader {
@@ -63,7 +66,7 @@ impl Reader {
             .authorizer
             .ours(|| execute(&self.connection, "ROLLBACK"));
         if let Err(error) = ended {
-            tracing::error!(%error, "a read transaction could not be ended");
+            tracing::error!(error = %error.in_log(), "a read transaction could not be ended");
         }
     }
 }
@@ -73,12 +76,19 @@ pub(in crate::engine) trait Pooled: Send + std::fmt::Debug + 'static {
     /// What it is called in errors.
     const NAME: &'static str;
 
+    /// It is lent for this.
+    fn lent_for(&mut self, _label: Label) {}
+
     /// Makes sure that it holds nothing of its last user, when it comes back; if that cannot be, it is closed.
     fn clean(&mut self) -> bool;
 }
 
 impl Pooled for Reader {
     const NAME: &'static str = "read connection";
+
+    fn lent_for(&mut self, label: Label) {
+        self.voice.label = label;
+    }
 
     fn clean(&mut self) -> bool {
         self.end();
@@ -100,6 +110,7 @@ pub(in crate::engine) struct Pool<C = Reader> {
     /// Told when the last connection is closed, and when one comes back while that is awaited.
     empty: Condvar,
     timeout: Duration,
+    told: PoolTold,
 }
 
 #[derive(Debug)]
@@ -154,7 +165,7 @@ pub(in crate::engine) struct Lent<C: Pooled = Reader> {
 }
 
 impl<C: Pooled> Pool<C> {
-    pub(in crate::engine) fn new(connections: Vec<C>, timeout: Duration) -> Self {
+    pub(in crate::engine) fn new(connections: Vec<C>, timeout: Duration, told: PoolTold) -> Self {
         Self {
             state: Mutex::new(State {
                 size: connections.len(),
@@ -171,6 +182,7 @@ impl<C: Pooled> Pool<C> {
             }),
             empty: Condvar::new(),
             timeout,
+            told,
         }
     }
 
@@ -185,7 +197,10 @@ impl<C: Pooled> Pool<C> {
             connection.map(|connection| self.loan(&mut state, connection, label))
         };
         match at_once {
-            Some(lent) => Ok(lent),
+            Some(lent) => {
+                self.told.waited(Duration::ZERO);
+                Ok(lent)
+            }
             None => self.wait(label).await,
         }
     }
@@ -199,12 +214,19 @@ impl<C: Pooled> Pool<C> {
         let lent = poll_fn(|context| place.poll(context.waker(), label));
         let deadline = std::pin::pin!(timer::sleep_until(began + self.timeout));
         match select(lent, deadline).await {
-            Either::Left((lent, _)) => lent,
-            Either::Right(_) => Err(self.timed_out(began.elapsed())),
+            Either::Left((lent, _)) => {
+                self.told.waited(began.elapsed());
+                lent
+            }
+            Either::Right(_) => {
+                self.told.timed_out();
+                Err(self.timed_out(began.elapsed()))
+            }
         }
     }
 
-    fn loan(self: &Arc<Self>, state: &mut State<C>, connection: C, label: Label) -> Lent<C> {
+    fn loan(self: &Arc<Self>, state: &mut State<C>, mut connection: C, label: Label) -> Lent<C> {
+        connection.lent_for(label);
         state.loans += 1;
         let number = state.loans;
         let since = Instant::now();
@@ -259,6 +281,16 @@ impl<C: Pooled> Pool<C> {
             ),
         )
         .with_waited(waited)
+    }
+
+    /// How many connections there are, and who waits.
+    pub(in crate::engine) fn state(&self) -> PoolState {
+        let state = self.lock();
+        PoolState {
+            idle: state.idle.len(),
+            used: state.lent.len(),
+            pending: state.sleeping.len() + state.called.len(),
+        }
     }
 
     /// What the connection that is on loan for longest was lent for, and since when.
@@ -540,12 +572,13 @@ mod tests {
         engine::{
             ffi::{Hooks, PlainConnection},
             hooks::Progress,
+            narrator::Voice,
             pool::{Endable, Lent, Pool, Reader},
             slot::Label,
             wal_policy::{OldReaders, WalPolicy},
         },
         error::{ErrorKind, Result},
-        observe::Counters,
+        observe::{Counters, PoolTold},
     };
 
     const LONG: Duration = Duration::from_secs(60);
@@ -556,8 +589,13 @@ mod tests {
             connection: PlainConnection::new(connection, Hooks::default()),
             progress: Arc::default(),
             authorizer: Arc::default(),
+            voice: Voice {
+                counters: Arc::default(),
+                slow: LONG,
+                label: Label::new("nobody"),
+            },
         };
-        let pool = Pool::new(vec![reader], LONG);
+        let pool = Pool::new(vec![reader], LONG, PoolTold::default());
         pool.lock().grace = grace;
         Arc::new(pool)
     }

@@ -94,7 +94,7 @@ impl ReadSnapshot {
             return Err(self.core.moved());
         }
         let lent = self.hold.take()?.ok_or_else(gone)?;
-        match lent.in_transaction(None).go_on() {
+        match lent.in_transaction(lent.voice.untimed(), None).go_on() {
             Ok(()) => Ok(lent),
             Err(error) => {
                 self.hold.put(lent);
@@ -170,7 +170,8 @@ impl<'c> Executor<'c> for &'c mut ReadSnapshot {
         match here {
             Either::Left(items) => Ok(items),
             Either::Right(lent) => {
-                let work = move |reader: &Reader, _: &Run| reader.collect(&read);
+                let work =
+                    move |reader: &Reader, _: &Run| reader.collect(reader.voice.timed(), &read);
                 self.on_thread(lent, work).await
             }
         }
@@ -181,8 +182,9 @@ impl<'c> Executor<'c> for &'c mut ReadSnapshot {
         let here = self.try_inline(lent, reads.cost, |core, reader| {
             together_inline(core, reader, &reads)
         })?;
-        let work =
-            move |reader: &Reader, run: &Run| (reads.work)(&mut reader.in_transaction(Some(run)));
+        let work = move |reader: &Reader, run: &Run| {
+            (reads.work)(&mut reader.in_transaction(reader.voice.timed(), Some(run)))
+        };
         match here {
             Either::Left(value) => Ok(value),
             Either::Right(lent) => self.on_thread(lent, work).await,

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
@@ -14,12 +13,13 @@ use crate::{
         core::Core,
         gate::SLOW,
         hold::{Hold, too_old},
-        hooks::{Authorizer, Run},
+        hooks::Run,
+        narrator::Narrator,
         pool::{Lent, Reader},
         reads::InTransaction,
         slot::Label,
         sqlite_error::from_rusqlite,
-        streaming::{self, Pages, for_each, lost},
+        streaming::{self, Pages, lost},
     },
     error::{Error, ErrorKind, Result},
     sql::{Cost, Read, ReadTogether, Reads, Rows, Statement},
@@ -39,7 +39,7 @@ pub(in crate::engine) async fn read<T: Send + 'static>(
     {
         return Ok(items);
     }
-    let work = move |reader: &Reader, _: &Run| reader.collect(&read);
+    let work = move |reader: &Reader, _: &Run| reader.collect(reader.voice.timed(), &read);
     on_thread(core, lent, work).await
 }
 
@@ -56,7 +56,7 @@ pub(in crate::engine) async fn read_together<T: Send + 'static>(
     }
     let work = move |reader: &Reader, run: &Run| {
         reader.begin()?;
-        let value = (reads.work)(&mut reader.in_transaction(Some(run)));
+        let value = (reads.work)(&mut reader.in_transaction(reader.voice.timed(), Some(run)));
         reader.end();
         value
     };
@@ -78,7 +78,8 @@ pub(in crate::engine) fn read_inline<T>(
         return Ok(None);
     }
     inline(core, reader, |inline| {
-        let items = reader.collect(read);
+        let items = reader.collect(reader.voice.untimed(), read);
+        inline.rows = items.as_ref().ok().map(|items| items.len() as u64);
         inline.saw(&read.statement, items.as_ref().err());
         items
     })
@@ -108,6 +109,8 @@ struct Inline<'a> {
     reader: &'a Reader,
     /// The first statement, by which it is remembered whether the work is slow.
     first: Option<Arc<str>>,
+    /// How many rows there were, where it is a single statement.
+    rows: Option<u64>,
     /// It is to start anew on a thread, whatever it makes of being stopped here.
     moves: bool,
 }
@@ -121,13 +124,15 @@ fn inline<'a, R>(
         core,
         reader,
         first: None,
+        rows: None,
         moves: false,
     };
     core.counters.reads_inline.add(1);
     let began = Instant::now();
     let _run = reader.progress.begin(Some(BUDGET));
     let outcome = work(&mut inline);
-    if began.elapsed() > SLOW
+    let took = began.elapsed();
+    if took > SLOW
         && let Some(first) = &inline.first
     {
         core.counters.slow_inline.add(1);
@@ -136,6 +141,10 @@ fn inline<'a, R>(
     }
     if inline.moves {
         return Ok(None);
+    }
+    if let Some(first) = &inline.first {
+        let error = outcome.as_ref().err().map(Error::kind);
+        reader.voice.untimed().took(first, took, inline.rows, error);
     }
     outcome.map(Some)
 }
@@ -170,7 +179,10 @@ impl Reads for Inline<'_> {
                 "the query starts anew on a thread",
             ));
         }
-        let ran = self.reader.in_transaction(None).rows(statement, each);
+        let ran = self
+            .reader
+            .in_transaction(self.reader.voice.untimed(), None)
+            .rows(statement, each);
         self.saw(statement, ran.as_ref().err());
         ran
     }
@@ -178,16 +190,22 @@ impl Reads for Inline<'_> {
 
 impl Reader {
     /// Runs a read and makes its items.
-    pub(in crate::engine) fn collect<T>(&self, read: &Read<T>) -> Result<Vec<T>> {
-        collect(&self.connection, &self.authorizer, read)
+    pub(in crate::engine) fn collect<T>(
+        &self,
+        narrator: Narrator<'_>,
+        read: &Read<T>,
+    ) -> Result<Vec<T>> {
+        streaming::collect(narrator, &self.connection, &self.authorizer, read)
     }
 
     /// The statements of the transaction that is open.
     pub(in crate::engine) fn in_transaction<'a>(
         &'a self,
+        narrator: Narrator<'a>,
         run: Option<&'a Run>,
     ) -> InTransaction<'a> {
         InTransaction {
+            narrator,
             connection: &self.connection,
             authorizer: &self.authorizer,
             run,
@@ -266,20 +284,6 @@ fn waiting<T>(
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Runs a read and makes its items.
-pub(in crate::engine) fn collect<T>(
-    connection: &Connection,
-    authorizer: &Authorizer,
-    read: &Read<T>,
-) -> Result<Vec<T>> {
-    let mut items = Vec::new();
-    for_each(connection, authorizer, read, |item| {
-        items.push(item);
-        true
-    })?;
-    Ok(items)
-}
-
 /// The items of a read as they arrive.
 pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<T>) -> Rows<'_, T> {
     streaming::items(async move {
@@ -302,9 +306,14 @@ pub(in crate::engine) fn lend_for_stream<T: Send + 'static>(
     let timeout = core.options.busy_timeout;
     let produce = move |lent: &mut Lent, send: &Pages<T>| {
         let produced = waiting(lent, timeout, |reader| {
-            streaming::produce(&reader.connection, &reader.authorizer, &read, |page| {
-                hold.waits_for(async { send.send(Ok(page)).await.is_ok() })
-            })
+            let narrator = reader.voice.timed();
+            streaming::produce(
+                narrator,
+                &reader.connection,
+                &reader.authorizer,
+                &read,
+                |page| hold.waits_for(async { send.send(Ok(page)).await.is_ok() }),
+            )
         });
         if hold.is_ended() {
             // Of a snapshot, whose next statement would be on another state.

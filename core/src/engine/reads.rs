@@ -8,7 +8,8 @@ use crate::{
     engine::{
         connection::{PresentRow, bind},
         hooks::{Authorizer, Run},
-        sqlite_error::from_rusqlite,
+        narrator::{Narrator, Telling},
+        sqlite_error::{from_rusqlite, kind_of},
     },
     error::{Error, ErrorKind, Result},
     sql::{Reads, Statement},
@@ -26,6 +27,14 @@ pub(in crate::engine) enum Stopped {
 }
 
 impl Stopped {
+    /// What went wrong.
+    pub(in crate::engine) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Refused(error) | Self::Taken(error) => error.kind(),
+            Self::Failed(error) => kind_of(error),
+        }
+    }
+
     /// The error, which names the statement; one of a row names what is wrong with that.
     pub(in crate::engine) fn into_error(self, statement: &Statement) -> Error {
         let error = match self {
@@ -39,6 +48,27 @@ impl Stopped {
 
 /// Runs a statement that only reads, and hands out each row, with the number of its columns, until `each` has enough.
 pub(in crate::engine) fn each_row(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    authorizer: &Authorizer,
+    statement: &Statement,
+    mut each: impl FnMut(&PresentRow<'_, '_>, usize) -> Result<bool>,
+) -> Result<(), Stopped> {
+    let telling = narrator.begin(&statement.text);
+    let ended = each_row_told(
+        &telling,
+        connection,
+        authorizer,
+        statement,
+        |row, columns| each(row, columns),
+    );
+    telling.end(ended.as_ref().err().map(Stopped::kind));
+    ended
+}
+
+/// The same with a statement that is told of already.
+pub(in crate::engine) fn each_row_told(
+    telling: &Telling<'_>,
     connection: &Connection,
     authorizer: &Authorizer,
     statement: &Statement,
@@ -50,6 +80,7 @@ pub(in crate::engine) fn each_row(
     let places = OnceCell::new();
     let mut rows = prepared.raw_query();
     while let Some(row) = rows.next().map_err(Stopped::Failed)? {
+        telling.row();
         let row = PresentRow {
             row,
             places: &places,
@@ -104,6 +135,7 @@ fn refused(what: &'static str) -> Stopped {
 
 /// Statements in a transaction that is open: they see one state of the database.
 pub(in crate::engine) struct InTransaction<'a> {
+    pub(in crate::engine) narrator: Narrator<'a>,
     pub(in crate::engine) connection: &'a Connection,
     pub(in crate::engine) authorizer: &'a Authorizer,
     /// By which they are stopped when nobody waits for them any more.
@@ -136,9 +168,13 @@ impl InTransaction<'_> {
         each: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<(), Stopped> {
         self.go_on().map_err(Stopped::Refused)?;
-        each_row(self.connection, self.authorizer, statement, |row, _| {
-            each(row).map(|()| true)
-        })
+        each_row(
+            self.narrator,
+            self.connection,
+            self.authorizer,
+            statement,
+            |row, _| each(row).map(|()| true),
+        )
     }
 }
 
@@ -161,14 +197,17 @@ mod tests {
         engine::{
             ffi::{Hooks, PlainConnection},
             hooks::Authorizer,
+            narrator::Narrator,
             reads::InTransaction,
+            slot::Label,
         },
         error::{Error, ErrorKind, Result},
+        observe::Counters,
         sql::{Reads, Statement},
         value::Value,
     };
 
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     fn statement(text: &str) -> Statement {
         Statement {
@@ -202,7 +241,9 @@ mod tests {
     #[test]
     fn what_does_more_than_read_one_thing_does_not_begin() {
         let (connection, authorizer) = connection();
+        let counters = Counters::default();
         let mut reads = InTransaction {
+            narrator: Narrator::new(&counters, Duration::MAX, Label::new("a test"), true),
             connection: &connection,
             authorizer: &authorizer,
             run: None,
@@ -241,7 +282,9 @@ mod tests {
     #[test]
     fn an_error_of_a_row_ends_the_statement_and_is_returned_as_it_is() {
         let (connection, authorizer) = connection();
+        let counters = Counters::default();
         let mut reads = InTransaction {
+            narrator: Narrator::new(&counters, Duration::MAX, Label::new("a test"), true),
             connection: &connection,
             authorizer: &authorizer,
             run: None,
@@ -260,7 +303,9 @@ mod tests {
     #[test]
     fn nothing_runs_once_the_transaction_is_over() {
         let (connection, authorizer) = connection();
+        let counters = Counters::default();
         let mut reads = InTransaction {
+            narrator: Narrator::new(&counters, Duration::MAX, Label::new("a test"), true),
             connection: &connection,
             authorizer: &authorizer,
             run: None,

@@ -29,6 +29,7 @@ use crate::{
         recording::{Applied, AppliedOutcome, Event, Given, Query, Recording},
         save_record,
         seen::{Effect, End, Observer, Seen, failure},
+        slot::Label,
         sqlite_error::{from_code, from_rusqlite, kind},
         unit::{apply_once, in_savepoint, number},
     },
@@ -165,7 +166,7 @@ impl<'a> Replay<'a> {
             && are_deferred()
             && let Err(error) = execute(self.connection, "PRAGMA defer_foreign_keys = OFF")
         {
-            tracing::warn!(%error, "foreign keys stay deferred until the end of the transaction");
+            tracing::warn!(error = %error.in_log(), "foreign keys stay deferred until the end of the transaction");
         }
     }
 
@@ -262,6 +263,7 @@ impl<'a> Replay<'a> {
             self.mine.add_rows(save_record::NAME, &Rows::All);
         }
         self.give(&applied.given);
+        let narrator = self.core.narrator(Label::new("a merge"), true);
         let answer = in_savepoint(self.connection, &self.core.watch, || {
             let retention = self.core.options.save_token_retention;
             let keys = if applied.keys.len() < applied.batch.keys.len() {
@@ -270,7 +272,7 @@ impl<'a> Replay<'a> {
             } else {
                 Keys::Given(&applied.keys)
             };
-            apply_once(self.connection, keys, &applied.batch, retention)
+            apply_once(narrator, self.connection, keys, &applied.batch, retention)
         })
         .map_err(|refusal| as_undone(self.connection, &applied.batch, refusal));
         let rowid = self.connection.last_insert_rowid();

@@ -14,6 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracing::Instrument as _;
+
 use crate::{
     engine::{
         Attachment,
@@ -24,6 +26,7 @@ use crate::{
         timer,
     },
     error::{Error, ErrorKind, Result},
+    observe::span,
 };
 
 /// The longest pause before the second run; it doubles with each further one.
@@ -83,12 +86,17 @@ pub(in crate::engine) async fn concurrent<T>(
         let is_exclusive = session.is_exclusive();
         session.set_attempt(attempt + 1);
         let began = Instant::now();
-        let value = match Marked::new(database, body.clone()(&mut session)).await {
+        let span = session.span().clone();
+        let value = Marked::new(database, body.clone()(&mut session))
+            .instrument(span.clone())
+            .await;
+        let value = match value {
             Ok(value) => value,
             Err(error) => {
+                span::set_error(&span, error.kind());
                 // The first error is the one that matters.
                 if let Err(second) = session.rollback().await {
-                    tracing::debug!(%second, "while rolling back after an error");
+                    tracing::debug!(second = %second.in_log(), "while rolling back after an error");
                 }
                 return Err(error);
             }
@@ -105,7 +113,7 @@ pub(in crate::engine) async fn concurrent<T>(
         match committed {
             Ok(_) => return Ok(value),
             Err(error) if !is_exclusive && is_to_rerun(&error) => {
-                tracing::debug!(%error, attempt, site = %at, "a session is run again");
+                tracing::debug!(error = %error.in_log(), attempt, site = %at, "a session is run again");
             }
             Err(error) => return Err(error),
         }

@@ -12,6 +12,8 @@ pub use self::{guard::SessionGuard, options::ConcurrentOptions};
 
 use std::sync::Arc;
 
+use tracing::{Instrument as _, Span};
+
 use self::private::{Private, PrivateSavepoint};
 use crate::{
     engine::{
@@ -22,6 +24,7 @@ use crate::{
         transaction::{self, Transaction},
     },
     error::{Error, ErrorKind, Result},
+    observe::span,
     sql::{
         Batch, Executor, NewKey, Read, ReadTogether, Receipt, Refusal, Rows, Write, WriteExecutor,
         Written,
@@ -144,8 +147,25 @@ impl Session {
         self.attempt
     }
 
-    pub(in crate::engine) const fn set_attempt(&mut self, attempt: u32) {
+    pub(in crate::engine) fn set_attempt(&mut self, attempt: u32) {
         self.attempt = attempt;
+        self.span().record("anabranch.attempt", attempt);
+    }
+
+    /// The name of its file.
+    pub(crate) fn namespace(&self) -> &str {
+        match &self.way {
+            Way::Private(private) => private.exchange.core().counters.told.namespace(),
+            Way::Exclusive(transaction) => transaction.namespace(),
+        }
+    }
+
+    /// In which it is told of.
+    pub(in crate::engine) const fn span(&self) -> &Span {
+        match &self.way {
+            Way::Private(private) => private.exchange.told().1,
+            Way::Exclusive(transaction) => transaction.span(),
+        }
     }
 
     pub(crate) fn attachment(&self) -> Option<&Attachment> {
@@ -238,6 +258,16 @@ impl Session {
     }
 
     pub(in crate::engine) async fn commit(self) -> Result<Option<i64>> {
+        let span = self.span().clone();
+        let committed = self.commit_told().instrument(span.clone()).await;
+        match &committed {
+            Ok(_) => drop(span.record("anabranch.outcome", "committed")),
+            Err(error) => span::set_error(&span, error.kind()),
+        }
+        committed
+    }
+
+    async fn commit_told(self) -> Result<Option<i64>> {
         match self.submit().await? {
             Committing::Queued(mut submission) => {
                 let receipt = submission.outcome().await.into_receipt()?;
@@ -260,6 +290,7 @@ impl Session {
     }
 
     pub(in crate::engine) async fn rollback(self) -> Result<()> {
+        self.span().record("anabranch.outcome", "rolled_back");
         match self.way {
             Way::Private(private) => private.rollback().await,
             Way::Exclusive(transaction) => transaction.rollback().await,

@@ -23,6 +23,7 @@ use crate::{
         transaction::turn,
     },
     error::{Error, ErrorKind, Result},
+    observe::PoolTold,
 };
 
 /// All session connections of a file.
@@ -74,12 +75,12 @@ pub(in crate::engine) struct Instruments {
 }
 
 impl Sessions {
-    pub(in crate::engine) fn new(options: &Options) -> Self {
+    pub(in crate::engine) fn new(options: &Options, told: PoolTold) -> Self {
         let places = (0..options.sessions.count)
             .map(|_| Place::default())
             .collect();
         Self {
-            pool: Arc::new(Pool::new(places, options.queue_timeout)),
+            pool: Arc::new(Pool::new(places, options.queue_timeout, told)),
             unsupported: OnceLock::new(),
         }
     }
@@ -239,7 +240,9 @@ impl Drop for SessionConnection {
                     instruments.vfs.release();
                 }
             }
-            Err(error) => tracing::warn!(%error, "the connection of a session was not closed"),
+            Err(error) => {
+                tracing::warn!(error = %Error::from(error).in_log(), "the connection of a session was not closed")
+            }
         }
     }
 }

@@ -132,6 +132,29 @@ pub(in crate::engine) fn from_rusqlite(error: rusqlite::Error) -> Error {
     }
 }
 
+/// The kind of our error for rusqlite's.
+pub(in crate::engine) fn kind_of(error: &rusqlite::Error) -> ErrorKind {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, _)
+        | rusqlite::Error::SqlInputError { error: failure, .. } => kind(failure.extended_code),
+        _ => ErrorKind::Statement,
+    }
+}
+
+/// The same for sqlx's.
+pub(in crate::engine) fn kind_of_sqlx(error: &sqlx::Error) -> ErrorKind {
+    match error {
+        sqlx::Error::Configuration(ours) => {
+            (ours.downcast_ref::<Error>()).map_or(ErrorKind::Statement, Error::kind)
+        }
+        sqlx::Error::Database(database) => {
+            let code = database.code().and_then(|code| code.parse().ok());
+            code.map_or(ErrorKind::Statement, kind)
+        }
+        _ => ErrorKind::Statement,
+    }
+}
+
 /// Keeps the cause where it says more than our message, which else is SQLite's own.
 fn with_cause(error: Error, cause: rusqlite::Error) -> Error {
     if advice(error.kind()).is_some() {

@@ -10,7 +10,13 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    engine::{connection::PresentRow, core::Core, hooks::Authorizer, reads::each_row},
+    engine::{
+        connection::PresentRow,
+        core::Core,
+        hooks::Authorizer,
+        narrator::{Narrator, Telling},
+        reads::{Stopped, each_row_told},
+    },
     error::{Error, ErrorKind, Result},
     sql::{Read, Rows},
 };
@@ -75,6 +81,7 @@ fn pages<T: Send, S: Send>(
 
 /// Sends pages until the rows or the consumer end.
 pub(in crate::engine) fn produce<T: Send>(
+    narrator: Narrator<'_>,
     connection: &Connection,
     authorizer: &Authorizer,
     read: &Read<T>,
@@ -82,15 +89,17 @@ pub(in crate::engine) fn produce<T: Send>(
 ) -> Result<()> {
     let mut page = Vec::with_capacity(FIRST_PAGE);
     let mut size = FIRST_PAGE;
-    for_each(connection, authorizer, read, |item| {
+    let telling = narrator.begin(&read.statement.text);
+    let ended = for_each(&telling, connection, authorizer, read, |item| {
         page.push(item);
         if page.len() < size {
             return true;
         }
         size = PAGE;
         let full = std::mem::replace(&mut page, Vec::with_capacity(PAGE));
-        send(full)
-    })?;
+        telling.paused(|| send(full))
+    });
+    told(telling, ended, read)?;
     if !page.is_empty() {
         send(page);
     }
@@ -98,15 +107,37 @@ pub(in crate::engine) fn produce<T: Send>(
 }
 
 /// Runs a read and hands out each item, until `each` has enough.
-pub(in crate::engine) fn for_each<T>(
+fn for_each<T>(
+    telling: &Telling<'_>,
     connection: &Connection,
     authorizer: &Authorizer,
     read: &Read<T>,
     mut each: impl FnMut(T) -> bool,
-) -> Result<()> {
+) -> Result<(), Stopped> {
     let decoded = |row: &PresentRow<'_, '_>, _| Ok(each((read.decode)(row)?));
-    each_row(connection, authorizer, &read.statement, decoded)
-        .map_err(|stopped| stopped.into_error(&read.statement))
+    each_row_told(telling, connection, authorizer, &read.statement, decoded)
+}
+
+/// Runs a read and makes its items.
+pub(in crate::engine) fn collect<T>(
+    narrator: Narrator<'_>,
+    connection: &Connection,
+    authorizer: &Authorizer,
+    read: &Read<T>,
+) -> Result<Vec<T>> {
+    let mut items = Vec::new();
+    let telling = narrator.begin(&read.statement.text);
+    let ended = for_each(&telling, connection, authorizer, read, |item| {
+        items.push(item);
+        true
+    });
+    told(telling, ended, read)?;
+    Ok(items)
+}
+
+fn told<T>(telling: Telling<'_>, ended: Result<(), Stopped>, read: &Read<T>) -> Result<()> {
+    telling.end(ended.as_ref().err().map(Stopped::kind));
+    ended.map_err(|stopped| stopped.into_error(&read.statement))
 }
 
 /// A job ended without an answer: its decoding panicked.

@@ -10,6 +10,7 @@ use std::{
 
 use futures_util::future::{Either, select};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Span;
 
 use crate::{
     engine::{
@@ -178,7 +179,11 @@ impl Submission {
             Work::Save(batch) => is_long(batch),
             Work::Session(recording) => recording.is_long(),
         };
-        let unit = Unit { work, _room: room };
+        let unit = Unit {
+            work,
+            _room: room,
+            span: Span::current(),
+        };
         let ticket = self
             .core
             .slot

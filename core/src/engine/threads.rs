@@ -46,7 +46,9 @@ impl Threads {
     /// Runs a job on a thread: an idle one, or a new one. How many there are is bounded by who asks: a job
     /// holds a read connection or the writer's slot.
     pub(in crate::engine) fn run(&self, job: impl FnOnce() + Send + 'static) -> Result<()> {
-        let job: Job = Box::new(job);
+        // What it tells belongs to what asked for it.
+        let span = tracing::Span::current();
+        let job: Job = Box::new(move || span.in_scope(job));
         let mut state = self.shared.lock();
         if state.idle > state.jobs.len() {
             state.jobs.push_back(job);

@@ -19,6 +19,7 @@ pub(in crate::engine) use self::{
 use std::sync::Arc;
 
 use rusqlite::Connection;
+use tracing::{Instrument as _, Span};
 
 use self::held::Held;
 use crate::{
@@ -33,7 +34,6 @@ use crate::{
         ffi::has_deferred_violations,
         hooks::Mark,
         key::next_key,
-        reader,
         reads::InTransaction,
         slot::Label,
         sqlite_error::from_rusqlite,
@@ -42,6 +42,7 @@ use crate::{
         writer::commit,
     },
     error::{Error, ErrorKind, Result},
+    observe::span,
     sql::{
         Batch, Cost, Executor, NewKey, Read, ReadTogether, Receipt, Refusal, Rows, Write,
         WriteExecutor, Written,
@@ -81,11 +82,12 @@ impl Transaction {
         attachment: Option<Attachment>,
         label: Label,
     ) -> Result<Self> {
-        let held = Held::acquire(&core, label).await?;
+        let span = span::transaction(core.counters.told.namespace(), label);
+        let held = Held::acquire(&core, label).instrument(span.clone()).await?;
         // The guard is armed before BEGIN: dropped from here on, it rolls back what there is.
         let authorizer = Arc::clone(&core.authorizer);
         let mut transaction = Self {
-            exchange: Exchange::new(core, held, authorizer),
+            exchange: Exchange::new(core, held, authorizer, label, span),
             attachment,
             depth: 0,
             tokens: Vec::new(),
@@ -106,6 +108,20 @@ impl Transaction {
     /// Who will see what becomes of what was written so far.
     pub(crate) fn witness(&mut self) -> Witness {
         self.fates.witness()
+    }
+
+    /// The name of its file.
+    pub(crate) fn namespace(&self) -> &str {
+        self.exchange.core().counters.told.namespace()
+    }
+
+    /// In which it is told of.
+    pub(in crate::engine) const fn span(&self) -> &Span {
+        self.exchange.told().1
+    }
+
+    fn told(&self) -> (Arc<Core>, Label) {
+        (Arc::clone(self.exchange.core()), self.exchange.told().0)
     }
 
     async fn begin_immediate(&mut self) -> Result<()> {
@@ -146,14 +162,16 @@ impl Transaction {
     ///
     /// The refusal.
     pub(crate) async fn apply(&mut self, batch: &Batch) -> Result<Receipt, Refusal> {
-        let core = Arc::clone(self.exchange.core());
+        let (core, label) = self.told();
         self.ready().await?;
         let applied = if core.runs_inline() && !is_long(batch) {
-            in_savepoint_of_ours(&core, self.exchange.connection()?, batch)
+            let span = self.span().clone();
+            let _entered = span.enter();
+            in_savepoint_of_ours(&core, label, self.exchange.connection()?, batch)
         } else {
             let batch = batch.clone();
             self.exchange
-                .on_thread(move |connection| in_savepoint_of_ours(&core, connection, &batch))
+                .on_thread(move |connection| in_savepoint_of_ours(&core, label, connection, &batch))
                 .await?
         };
         self.notice_end();
@@ -235,7 +253,7 @@ impl Transaction {
                 self.depth = depth;
             }
             // Mostly since the transaction is gone as a whole.
-            Err(second) => tracing::debug!(%second, "while undoing a savepoint"),
+            Err(second) => tracing::debug!(second = %second.in_log(), "while undoing a savepoint"),
         }
     }
 
@@ -296,7 +314,11 @@ impl Transaction {
         } else {
             self.with(end).await?
         };
+        if let Err(error) = &committed {
+            span::set_error(self.span(), error.kind());
+        }
         let number = committed?;
+        self.span().record("anabranch.outcome", "committed");
         self.exchange.core().counters.transactions.add(1);
         self.exchange.core().writer().committed_elsewhere();
         if let Some(held) = self.exchange.take() {
@@ -328,6 +350,7 @@ impl Transaction {
         undone?;
         self.exchange.core().watch.rewind(&Mark::default());
         self.exchange.core().counters.rolled_back.add(1);
+        self.span().record("anabranch.outcome", "rolled_back");
         if let Some(held) = self.exchange.take() {
             held.give_back();
         }
@@ -384,13 +407,21 @@ impl Transaction {
 
 fn in_savepoint_of_ours(
     core: &Core,
+    label: Label,
     connection: &Connection,
     batch: &Batch,
 ) -> Result<Receipt, Refusal> {
     core.authorizer.ours(|| {
         in_savepoint(connection, &core.watch, || {
             let retention = core.options.save_token_retention;
-            apply_once(connection, Keys::Writer(&core.watch), batch, retention)
+            let narrator = core.narrator(label, true);
+            apply_once(
+                narrator,
+                connection,
+                Keys::Writer(&core.watch),
+                batch,
+                retention,
+            )
         })
         .map_err(|refusal| as_undone(connection, batch, refusal))
     })
@@ -399,16 +430,20 @@ fn in_savepoint_of_ours(
 impl<'c> Executor<'c> for &'c mut Transaction {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
         let authorizer = Arc::clone(self.exchange.authorizer());
+        let (core, label) = self.told();
         self.reading(read.cost, move |connection| {
-            reader::collect(connection, &authorizer, &read)
+            let narrator = core.narrator(label, true);
+            streaming::collect(narrator, connection, &authorizer, &read)
         })
         .await
     }
 
     async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
         let authorizer = Arc::clone(self.exchange.authorizer());
+        let (core, label) = self.told();
         self.reading(reads.cost, move |connection| {
             (reads.work)(&mut InTransaction {
+                narrator: core.narrator(label, true),
                 connection,
                 authorizer: &authorizer,
                 run: None,

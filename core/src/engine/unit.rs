@@ -9,6 +9,7 @@ use crate::{
         apply::{Keys, apply},
         connection::execute,
         hooks::{Mark, Watch},
+        narrator::Narrator,
         save_record, stamp,
     },
     error::Result,
@@ -47,7 +48,7 @@ impl Savepoint {
             return answer;
         };
         // What the unit did can neither be kept nor undone alone: the whole transaction goes, and the caller sees that.
-        tracing::error!(%error, "a savepoint could not be ended");
+        tracing::error!(error = %error.in_log(), "a savepoint could not be ended");
         drop(execute(connection, "ROLLBACK"));
         answer.and(Err(Refusal::Whole(error)))
     }
@@ -65,6 +66,7 @@ pub(in crate::engine) fn in_savepoint<T>(
 
 /// Applies a batch and records its token, if it has one.
 pub(in crate::engine) fn apply_once(
+    narrator: Narrator<'_>,
     connection: &Connection,
     keys: Keys<'_>,
     batch: &Batch,
@@ -74,7 +76,7 @@ pub(in crate::engine) fn apply_once(
         // First: whoever saves the same again is told so, and not of a row that exists already.
         save_record::insert(connection, token, retention)?;
     }
-    apply(connection, keys, batch)
+    apply(narrator, connection, keys, batch)
 }
 
 /// Stamps what was touched, and tells the tokens their number.

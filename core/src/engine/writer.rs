@@ -14,11 +14,12 @@ use std::{
 
 use rusqlite::Connection;
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::Span;
 
 use crate::{
     engine::{
         access::Accesses,
-        apply::{Keys, as_undone},
+        apply::{Keys, as_undone, is_long},
         block_on::block_on,
         busy,
         chunk::apply_chunk,
@@ -30,12 +31,13 @@ use crate::{
         recording::Recording,
         replay::Replay,
         save_record,
-        slot::{End, Lease, Running},
+        slot::{End, Label, Lease, Running},
         sqlite_error::from_rusqlite,
         stamp,
         unit::{Savepoint, apply_once, number},
     },
     error::{Error, ErrorKind, Result},
+    observe::span,
     sql::{Batch, Chunk, Receipt, Refusal},
 };
 
@@ -76,6 +78,8 @@ pub(in crate::engine) struct Writer {
     in_a_row: u32,
     /// How often in a row another process was in the way.
     looks: u32,
+    /// When the open transaction began.
+    began: Instant,
 }
 
 /// What waits in the queue.
@@ -84,6 +88,8 @@ pub(in crate::engine) struct Unit {
     pub(in crate::engine) work: Work,
     /// Room in a bounded queue, given back when the save is answered or withdrawn.
     pub(in crate::engine) _room: Option<OwnedSemaphorePermit>,
+    /// What asked for it.
+    pub(in crate::engine) span: Span,
 }
 
 /// What is to be done.
@@ -118,6 +124,7 @@ impl Writer {
             foreign_commit: None,
             in_a_row: 0,
             looks: 0,
+            began: Instant::now(),
         })
     }
 
@@ -126,7 +133,7 @@ impl Writer {
         if let Some(mixed) = self.mixed
             && let Err(error) = block_on(mixed.close())
         {
-            tracing::warn!(%error, "the connection of exclusive transactions was not closed");
+            tracing::warn!(error = %Error::from(error).in_log(), "the connection of exclusive transactions was not closed");
         }
     }
 
@@ -233,7 +240,10 @@ impl Writer {
             return;
         }
         tracing::error!(
-            error = rolled_back.err().map(tracing::field::display),
+            error = rolled_back
+                .err()
+                .as_ref()
+                .map(|error| tracing::field::display(error.in_log())),
             "the writer's transaction could not be rolled back; the database takes no more writes"
         );
         core.slot.end(End::Poisoned);
@@ -261,7 +271,11 @@ impl Writer {
     /// Applies saves together; returns those that could not begin since another process holds the lock.
     fn group(&mut self, core: &Core, saves: Vec<Save>) -> Vec<Save> {
         match self.begin(core) {
-            Ok(true) => {}
+            Ok(true) => {
+                for save in &saves {
+                    core.counters.told.queued(save.waited(self.began));
+                }
+            }
             Ok(false) => return saves,
             Err(error) => {
                 fail_all(core, saves, &error);
@@ -279,7 +293,8 @@ impl Writer {
 
     /// BEGIN IMMEDIATE; false if another process is in the way.
     fn begin(&mut self, core: &Core) -> Result<bool> {
-        core.look_again(&self.connection, Instant::now())?;
+        self.began = Instant::now();
+        core.look_again(&self.connection, self.began)?;
         match execute(&self.connection, "BEGIN IMMEDIATE") {
             Ok(()) => self.looks = 0,
             Err(error) if error.kind() == ErrorKind::Busy => {
@@ -311,6 +326,8 @@ impl Writer {
 
     /// Does what a unit asks for. On an error the caller undoes it.
     fn run(&mut self, core: &Core, unit: &Unit) -> Answer {
+        // Who leads runs what others asked for, too.
+        let _entered = unit.span.enter();
         match &unit.work {
             Work::Save(batch) => self.save(core, batch),
             Work::Session(recording) => self.session(core, recording),
@@ -348,9 +365,11 @@ impl Writer {
         chunk: &Chunk,
         among: Option<Option<i64>>,
     ) -> Answer {
+        let narrator = core.narrator(Label::new("a bulk operation"), true);
+        let is_alone = among.is_none();
         self.noting(core, [&chunk.text], |writer| {
             let mut receipt =
-                apply_chunk(&writer.connection, &writer.watch, chunk, among.is_none())?;
+                apply_chunk(narrator, &writer.connection, &writer.watch, chunk, is_alone)?;
             let number = among.flatten();
             receipt.commit_seq = stamp::stamp_on(&writer.connection, &writer.watch, number)?;
             Ok(receipt)
@@ -416,6 +435,8 @@ impl Writer {
 
     fn session(&mut self, core: &Core, recording: &Recording) -> Answer {
         let began = Instant::now();
+        let span = span::merge(core.counters.told.namespace(), recording.size());
+        let _entered = span.enter();
         // It was open when the transaction began, but for a bug that would lose conflicts.
         let group = self.changes.get_or_insert(Changes::Unknown);
         let replay = Replay::new(core, &self.connection, &mut self.accesses, recording, group);
@@ -435,10 +456,11 @@ impl Writer {
                 Ok(receipt)
             }
             Err(refusal) => {
-                if let Refusal::Whole(error) = &refusal
-                    && error.is_conflict()
-                {
-                    core.counters.session_conflicts.add(1);
+                if let Some(error) = refusal.error() {
+                    span::set_error(&span, error.kind());
+                    core.counters
+                        .session_conflicts
+                        .add(error.is_conflict().into());
                 }
                 Err(refusal)
             }
@@ -452,8 +474,10 @@ impl Writer {
         let answer = match applied {
             Ok(receipt) => match self.commit(core) {
                 Ok(()) => {
+                    let now = Instant::now();
                     core.counters.group(1);
-                    core.counters.waited(save.waited(Instant::now()));
+                    core.counters.waited(save.waited(now));
+                    self.tell_commit(core, 1, now);
                     Ok(receipt)
                 }
                 Err(error) => Err(Refusal::Whole(error)),
@@ -463,10 +487,17 @@ impl Writer {
                 Err(unit.as_undone(&self.connection, refusal))
             }
         };
-        if answer.is_err() {
-            core.counters.refused.add(1);
+        if let Err(refusal) = &answer {
+            refused(core, refusal);
         }
         save.answer(answer);
+    }
+
+    /// How long the transaction took that was committed now.
+    fn tell_commit(&self, core: &Core, units: usize, now: Instant) {
+        let took = now.saturating_duration_since(self.began);
+        let narrator = core.narrator(Label::new("a save"), false);
+        narrator.committed(units, took);
     }
 
     /// The saves of the open transaction, a savepoint each.
@@ -483,7 +514,9 @@ impl Writer {
             // ON CONFLICT ROLLBACK, RAISE(ROLLBACK), a full disk: the whole transaction is gone, and with it what
             // the neighbours did. They run again, each alone; the culprit has its answer.
             self.end_transaction(core);
-            core.counters.refused.add(1);
+            if let Err(refusal) = &answer {
+                refused(core, refusal);
+            }
             save.answer(answer);
             let again = applied.into_iter().map(|(save, _)| save).chain(saves);
             return self.one_by_one(core, again.collect());
@@ -493,10 +526,13 @@ impl Writer {
             Ok(()) => {
                 let good = applied.iter().filter(|(_, answer)| answer.is_ok()).count();
                 core.counters.group(good);
-                core.counters.refused.add((applied.len() - good) as u64);
                 let now = Instant::now();
+                self.tell_commit(core, applied.len(), now);
                 for (save, answer) in applied {
                     core.counters.waited(save.waited(now));
+                    if let Err(refusal) = &answer {
+                        refused(core, refusal);
+                    }
                     save.answer(answer);
                 }
             }
@@ -599,9 +635,24 @@ pub(in crate::engine) fn lead(core: &Core, lease: Lease<Unit, Answer>) {
 /// Applies the batch of a save that is a transaction's only one, or one of a group.
 fn apply_save(core: &Core, connection: &Connection, batch: &Batch) -> Answer {
     let retention = core.options.save_token_retention;
-    let mut receipt = apply_once(connection, Keys::Writer(&core.watch), batch, retention)?;
+    // Others are short, and the clock is looked at for the commit.
+    let narrator = core.narrator(Label::new("a save"), is_long(batch));
+    let mut receipt = apply_once(
+        narrator,
+        connection,
+        Keys::Writer(&core.watch),
+        batch,
+        retention,
+    )?;
     receipt.commit_seq = number(connection, &core.watch, batch.token.as_slice())?;
     Ok(receipt)
+}
+
+/// A unit was not written.
+fn refused(core: &Core, refusal: &Refusal) {
+    core.counters.refused.add(1);
+    let is_conflict = matches!(refusal, Refusal::Mismatches(_));
+    core.counters.conflicts.add(is_conflict.into());
 }
 
 fn is_already_saved(refusal: &Refusal) -> bool {

@@ -127,6 +127,14 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// The error, but for a lost race.
+    pub(crate) const fn error(&self) -> Option<&Error> {
+        match self {
+            Self::Whole(error) | Self::Step { error, .. } => Some(error),
+            Self::Mismatches(_) => None,
+        }
+    }
+
     /// The error of who has no entities to name.
     pub(crate) fn into_error(self) -> Error {
         match self {

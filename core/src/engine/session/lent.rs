@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::engine::{
-    block_on::block_on,
-    connection::execute,
-    core::Core,
-    exchange::Holds,
-    ffi::MixedConnection,
-    pool::Lent,
-    sessions::{Checked, Instruments, Place},
+use crate::{
+    engine::{
+        block_on::block_on,
+        connection::execute,
+        core::Core,
+        exchange::Holds,
+        ffi::MixedConnection,
+        pool::Lent,
+        sessions::{Checked, Instruments, Place},
+    },
+    error::Error,
 };
 
 /// See the module's page.
@@ -73,7 +76,7 @@ impl Drop for LentSession {
             drop(core);
         });
         if let Err(error) = undone {
-            tracing::error!(%error, "a dropped session was rolled back on the task that dropped it");
+            tracing::error!(error = %error.in_log(), "a dropped session was rolled back on the task that dropped it");
         }
     }
 }
@@ -87,14 +90,14 @@ fn undo(lent: &mut Lent<Place>) {
         return;
     };
     if let Err(error) = block_on(mixed.stop()) {
-        tracing::error!(%error, "the connection of a dropped session is lost");
+        tracing::error!(error = %Error::from(error).in_log(), "the connection of a dropped session is lost");
         return;
     }
     if let Some(view) = mixed.view()
         && !view.is_autocommit()
         && let Err(error) = instruments.authorizer.ours(|| execute(view, "ROLLBACK"))
     {
-        tracing::error!(%error, "a dropped session could not be rolled back");
+        tracing::error!(error = %error.in_log(), "a dropped session could not be rolled back");
     }
     drop(instruments.watch.take_rows());
     // `Place::clean` looks whether it is ended.

@@ -36,6 +36,7 @@ use crate::{
         unit::{apply_once, in_savepoint},
     },
     error::{Error, ErrorKind, Result},
+    observe::span,
     sql::{Batch, Cost, NewKey, Read, ReadTogether, Reads, Receipt, Refusal},
 };
 
@@ -92,7 +93,8 @@ impl Private {
         // Before the snapshot is taken: what is committed between the two counts as changed.
         let since = (core.history).begin(core.vfs.head().foreign(), is_snapshot);
         let authorizer = Arc::clone(&instruments.authorizer);
-        let mut exchange = Exchange::new(Arc::clone(core), held, authorizer);
+        let span = span::session(core.counters.told.namespace(), label, isolation);
+        let mut exchange = Exchange::new(Arc::clone(core), held, authorizer, label, span);
         begin(core, &mut exchange).await?;
         instruments.watch.forget_keys();
         instruments.pages.take_exceeded();
@@ -172,9 +174,11 @@ impl Private {
     ) -> Result<R> {
         self.go_on().await?;
         let instruments = Arc::clone(&self.log.instruments);
+        let (core, label) = (Arc::clone(self.exchange.core()), self.exchange.told().0);
         let read = move |connection: &Connection| {
             let began = Instant::now();
             let mut reads = RecordedReads {
+                narrator: core.narrator(label, true),
                 connection,
                 instruments: &instruments,
                 entity: None,
@@ -210,12 +214,13 @@ impl Private {
         let core = Arc::clone(self.exchange.core());
         let instruments = Arc::clone(&self.log.instruments);
         let long = is_long(&batch);
+        let label = self.exchange.told().0;
         let apply = move |connection: &Connection| {
             let began = Instant::now();
             instruments.record();
             let (keys, answer) = instruments
                 .authorizer
-                .ours(|| apply(&core, &instruments, connection, &batch));
+                .ours(|| apply(&core, label, &instruments, connection, &batch));
             let applied = Applied {
                 rowid: connection.last_insert_rowid(),
                 given: instruments.given(),
@@ -292,7 +297,7 @@ impl Private {
                 self.log.recording.events.push(Event::Undo(depth));
             }
             // Mostly since the transaction is gone as a whole.
-            Err(second) => tracing::debug!(%second, "while undoing a savepoint"),
+            Err(second) => tracing::debug!(second = %second.in_log(), "while undoing a savepoint"),
         }
     }
 
@@ -488,6 +493,7 @@ fn begin_private(connection: &Connection) -> Result<()> {
 /// Applies a batch with keys from the allocator.
 fn apply(
     core: &Core,
+    label: Label,
     instruments: &Instruments,
     connection: &Connection,
     batch: &Batch,
@@ -502,7 +508,8 @@ fn apply(
     };
     let answer = in_savepoint(connection, &instruments.watch, || {
         let retention = core.options.save_token_retention;
-        apply_once(connection, Keys::Given(&keys), batch, retention)
+        let narrator = core.narrator(label, true);
+        apply_once(narrator, connection, Keys::Given(&keys), batch, retention)
     })
     .map_err(|refusal| as_undone(connection, batch, refusal));
     (keys, answer)

@@ -30,6 +30,7 @@ use crate::{
     engine::{
         exchange::Raw,
         hooks::Authorizer,
+        narrator::RawTelling,
         recording::{Event, Query},
         seen::{Effect, End, Observer},
         session::private::{Log, Private},
@@ -53,6 +54,7 @@ struct Begun<'e> {
 
 /// The record of a query under way.
 struct Record {
+    telling: RawTelling,
     checked: Checked,
     args: Vec<Value>,
     observer: Observer,
@@ -159,6 +161,9 @@ impl Private {
         let arguments = query.take_arguments().map_err(sqlx::Error::Encode)?;
         let sql = query.sql();
         let checked = self.checked(sql.as_str()).await.map_err(to_sqlx)?;
+        let (label, span) = self.exchange.told();
+        let voice = self.exchange.core().voice(label);
+        let telling = RawTelling::new(voice, span, sql.as_str());
         let raw = self.exchange.raw().await.map_err(to_sqlx)?;
         let args = match &arguments {
             Some(arguments) if !checked.parameters.is_empty() => {
@@ -173,6 +178,7 @@ impl Private {
             sql,
             arguments,
             record: Record {
+                telling,
                 checked,
                 args,
                 observer: Observer::new(),
@@ -358,6 +364,7 @@ fn with_value<T>(
 impl Record {
     /// It failed; nothing if it was not SQLite that failed.
     fn failed(&mut self, error: &sqlx::Error) -> Option<End> {
+        self.telling.failed(error);
         let failure = error.as_database_error()?;
         let code = failure.code()?.parse().ok()?;
         self.observer.message(failure.message());
@@ -370,6 +377,7 @@ impl Record {
                 self.observer.name(column.name());
             }
         }
+        self.telling.row();
         self.observer.begin_row(row.len());
         for index in 0..row.len() {
             with_value(row, index, |value| self.observer.value(value))?;
@@ -386,6 +394,7 @@ impl Log {
             args,
             observer,
             began,
+            telling: _,
         } = record;
         let effect = effect.filter(|_| !checked.reads_only);
         if !checked.reads_only {
@@ -484,7 +493,7 @@ impl Drop for Steps<'_> {
             && record.checked.reads_only
             && let Err(error) = self.log.end(record, End::Partly, None)
         {
-            tracing::debug!(%error, "after a query that was dropped half-way");
+            tracing::debug!(error = %Error::from(error).in_log(), "after a query that was dropped half-way");
         }
     }
 }

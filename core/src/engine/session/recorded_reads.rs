@@ -4,6 +4,8 @@ use rusqlite::Connection;
 
 use crate::{
     engine::{
+        connection::PresentRow,
+        narrator::Narrator,
         reads::{InTransaction, Stopped, each_row},
         recording::Query,
         seen::{End, Observer, failure},
@@ -16,6 +18,7 @@ use crate::{
 
 /// See the module's page.
 pub(super) struct RecordedReads<'a> {
+    pub(super) narrator: Narrator<'a>,
     pub(super) connection: &'a Connection,
     pub(super) instruments: &'a Instruments,
     /// The table of an entity that is read by its key.
@@ -32,6 +35,7 @@ impl Reads for RecordedReads<'_> {
     ) -> Result<()> {
         let authorizer = &*self.instruments.authorizer;
         InTransaction {
+            narrator: self.narrator,
             connection: self.connection,
             authorizer,
             run: None,
@@ -40,10 +44,11 @@ impl Reads for RecordedReads<'_> {
         self.instruments.record();
         let mut observer = Observer::new();
         let ran = authorizer.theirs(|| {
-            each_row(self.connection, authorizer, statement, |row, columns| {
+            let each = |row: &PresentRow<'_, '_>, columns| {
                 observer.row(row, columns);
                 each(row).map(|()| true)
-            })
+            };
+            each_row(self.narrator, self.connection, authorizer, statement, each)
         });
         let end = match &ran {
             Ok(()) => End::Done,

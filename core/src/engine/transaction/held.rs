@@ -19,7 +19,7 @@ use crate::{
         submission::unserved_error,
         writer::{Answer, ROOM, Unit},
     },
-    error::Result,
+    error::{Error, Result},
 };
 
 /// A lease and a connection, undone and given back when dropped.
@@ -109,7 +109,7 @@ impl Drop for Held {
         let threads = Arc::clone(&self.core);
         // Without a thread to be had the job is dropped right here, which does the same on this one.
         if let Err(error) = threads.threads.run(move || undo.run()) {
-            tracing::error!(%error, "a dropped transaction was rolled back on the task that dropped it");
+            tracing::error!(error = %error.in_log(), "a dropped transaction was rolled back on the task that dropped it");
         }
     }
 }
@@ -128,14 +128,14 @@ impl Undo {
             return;
         };
         if let Err(error) = block_on(connection.stop()) {
-            tracing::error!(%error, "the connection of a dropped transaction is lost");
+            tracing::error!(error = %Error::from(error).in_log(), "the connection of a dropped transaction is lost");
             return;
         }
         match connection.view() {
             Some(view) if !view.is_autocommit() => {
                 self.core.counters.rolled_back.add(1);
                 if let Err(error) = self.core.authorizer.ours(|| execute(view, "ROLLBACK")) {
-                    tracing::error!(%error, "a dropped transaction could not be rolled back");
+                    tracing::error!(error = %error.in_log(), "a dropped transaction could not be rolled back");
                 }
             }
             // Its COMMIT may have been under way when it was dropped.

@@ -22,7 +22,7 @@ use sqlx_core::{
 };
 
 use crate::{
-    engine::{exchange::Raw, hooks::Authorizer, transaction::Transaction},
+    engine::{exchange::Raw, hooks::Authorizer, narrator::RawTelling, transaction::Transaction},
     error::{Error, ErrorKind},
 };
 
@@ -32,6 +32,12 @@ impl Transaction {
     /// Makes sure that the transaction is open, and lends what a raw query needs.
     async fn raw(&mut self) -> Result<Raw<'_>, sqlx::Error> {
         self.exchange.raw().await.map_err(to_sqlx)
+    }
+
+    /// A query begins.
+    fn telling(&self, text: &str) -> RawTelling {
+        let (label, span) = self.exchange.told();
+        RawTelling::new(self.exchange.core().voice(label), span, text)
     }
 }
 
@@ -45,8 +51,10 @@ impl<'c> Executor<'c> for &'c mut Transaction {
     {
         let begun = async move {
             let query = Sound::new(query)?;
+            let telling = self.telling(query.sql.as_str());
             let raw = self.raw().await?;
             Ok::<_, sqlx::Error>(Steps {
+                telling,
                 steps: raw.connection.fetch_many(query),
                 unfinished: raw.unfinished,
                 failed: raw.failed,
@@ -66,12 +74,17 @@ impl<'c> Executor<'c> for &'c mut Transaction {
     {
         Box::pin(async move {
             let query = Sound::new(query)?;
+            let mut telling = self.telling(query.sql.as_str());
             let raw = self.raw().await?;
             let row = raw
                 .connection
                 .fetch_optional(query)
                 .await
+                .inspect_err(|error| telling.failed(error))
                 .map_err(|error| failed(error, raw.failed, &raw.authorizer))?;
+            if row.is_some() {
+                telling.row();
+            }
             *raw.unfinished = false;
             Ok(row)
         })
@@ -169,6 +182,7 @@ pub(in crate::engine) fn refuse_nul(sql: &str) -> Result<(), Error> {
 
 /// The steps of a raw query; remembers whether it came to its end.
 struct Steps<'e> {
+    telling: RawTelling,
     steps: BoxStream<'e, Step>,
     unfinished: &'e mut bool,
     /// A step failed: the stream ends all the same, and what it left of the transaction is to be asked.
@@ -183,7 +197,11 @@ impl stream::Stream for Steps<'_> {
         let step = std::task::ready!(self.steps.poll_next_unpin(context));
         match &step {
             None if !*self.failed => *self.unfinished = false,
-            Some(Err(_)) => *self.failed = true,
+            Some(Err(error)) => {
+                self.telling.failed(error);
+                *self.failed = true;
+            }
+            Some(Ok(Either::Right(_))) => self.telling.row(),
             _ => {}
         }
         Poll::Ready(step.map(|step| step.map_err(|error| explain(error, &self.authorizer))))

@@ -1,0 +1,217 @@
+//! Every span, with OpenTelemetry's names for databases; a bridge such as `tracing-opentelemetry` takes the name of a span from
+//! `otel.name`.
+//!
+//! What a field says is made only where somebody wants the span. No values of rows, no arguments: of a text of SQL only
+//! what is left without its literals.
+
+use std::fmt;
+
+use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
+
+use crate::observe::summary::{self, Operation};
+
+/// Whether nobody wants spans of this level. The macros alone would make the values of all fields while there is no subscriber:
+/// sqlx turns on the feature `log` of tracing, which hands them to the crate of that name.
+fn is_unwanted(level: Level) -> bool {
+    level > LevelFilter::current()
+}
+
+/// A statement, or one that runs for a number of rows.
+pub(crate) fn statement(namespace: &str, text: &str, batch: Option<usize>) -> Span {
+    if is_unwanted(Level::TRACE) {
+        return Span::none();
+    }
+    tracing::trace_span!(
+        target: "anabranch",
+        "anabranch.statement",
+        otel.name = summary::summary(text),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = Operation::of(text).name(),
+        db.collection.name = summary::table(text),
+        db.query.summary = summary::summary(text),
+        db.query.text = summary::without_literals(text),
+        db.operation.batch.size = batch,
+        db.response.returned_rows = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// A save, of so many statements.
+pub(crate) fn save(namespace: &str, statements: usize) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.save",
+        otel.name = format!("SAVE {namespace}"),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "SAVE",
+        db.operation.batch.size = statements,
+        anabranch.commit_seq = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// An exclusive transaction.
+pub(crate) fn transaction(namespace: &str, label: impl fmt::Display) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.transaction",
+        otel.name = format!("TRANSACTION {namespace}"),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "TRANSACTION",
+        anabranch.label = %label,
+        anabranch.attempt = Empty,
+        anabranch.outcome = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// A session beside others; one for each attempt.
+pub(crate) fn session(
+    namespace: &str,
+    label: impl fmt::Display,
+    isolation: impl fmt::Debug,
+) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.session",
+        otel.name = format!("SESSION {namespace}"),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "SESSION",
+        anabranch.label = %label,
+        anabranch.isolation = ?isolation,
+        anabranch.attempt = Empty,
+        anabranch.outcome = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// The validation of a session, by the writer.
+pub(crate) fn merge(namespace: &str, statements: usize) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.merge",
+        otel.name = format!("MERGE {namespace}"),
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "MERGE",
+        db.operation.batch.size = statements,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// A bulk operation.
+pub(crate) fn bulk(namespace: &str, table: &str) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.bulk",
+        otel.name = format!("BULK {table}"),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "BULK",
+        db.collection.name = table,
+        anabranch.rows = Empty,
+        anabranch.written = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// A pass over the log.
+pub(crate) fn checkpoint(mode: impl fmt::Debug) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.checkpoint",
+        otel.name = "CHECKPOINT",
+        db.system.name = "sqlite",
+        db.operation.name = "CHECKPOINT",
+        anabranch.mode = ?mode,
+    )
+}
+
+/// A backup.
+pub(crate) fn backup(namespace: &str) -> Span {
+    if is_unwanted(Level::INFO) {
+        return Span::none();
+    }
+    tracing::info_span!(
+        target: "anabranch",
+        "anabranch.backup",
+        otel.name = format!("BACKUP {namespace}"),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "BACKUP",
+        anabranch.pages = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// A change of tables.
+pub(crate) fn migration(namespace: &str, statements: usize) -> Span {
+    if is_unwanted(Level::INFO) {
+        return Span::none();
+    }
+    tracing::info_span!(
+        target: "anabranch",
+        "anabranch.migration",
+        otel.name = format!("MIGRATION {namespace}"),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "MIGRATION",
+        db.operation.batch.size = statements,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// What a statement does, and with which table.
+pub(crate) fn summary_of(text: &str) -> String {
+    summary::summary(text)
+}
+
+/// Its text, without literals.
+pub(crate) fn text_of(text: &str) -> String {
+    summary::without_literals(text)
+}
+
+/// Notes on a span that what it stands for failed, with an error of this kind.
+pub(crate) fn set_error(span: &Span, kind: impl fmt::Debug) {
+    if !span.is_disabled() {
+        span.record("error.type", tracing::field::debug(kind));
+        span.record("otel.status_code", "ERROR");
+    }
+}

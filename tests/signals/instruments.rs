@@ -1,0 +1,182 @@
+//! Instruments: what was done is in them.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::between;
+use crate::capture::{Told, Value, open, recorded};
+use anabranch::{database::DatabaseBuilder, engine::ConcurrentOptions, observe::Instrument};
+use anabranch_tests::note::{Note, note};
+
+/// What is recorded of one database.
+struct Recorded(Vec<Value>);
+
+impl Recorded {
+    fn of(database: &str) -> Self {
+        let mut values = recorded();
+        values.retain(|value| value.labels["db.namespace"] == database);
+        Self(values)
+    }
+
+    fn values<'a>(&'a self, name: &'a str, label: &'a str) -> impl Iterator<Item = &'a Told> {
+        let values = self.0.iter().filter(move |value| value.name == name);
+        values
+            .filter(move |value| label.is_empty() || value.labels.values().any(|it| it == label))
+            .map(|value| &value.value)
+    }
+
+    /// A counter's last value.
+    fn counted(&self, name: &str, label: &str) -> u64 {
+        let values = self.values(name, label).map(|value| match value {
+            Told::Counter(count) => *count,
+            other => panic!("{name}: {other:?}"),
+        });
+        values.max().unwrap_or_default()
+    }
+
+    fn samples(&self, name: &str, label: &str) -> Vec<f64> {
+        let values = self.values(name, label).flat_map(|value| match value {
+            Told::Histogram(samples) => samples.clone(),
+            Told::Gauge(value) => vec![*value],
+            Told::Counter(_) => panic!("{name} is a counter"),
+        });
+        values.collect()
+    }
+}
+
+#[tokio::test]
+async fn what_was_done_is_in_the_instruments() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = |options: DatabaseBuilder| options.readers(1).wal_autocheckpoint(10);
+    let db = open(folder.path(), "instruments.db", few).await;
+    db.create_tables::<Note>().await.unwrap();
+    let tx = db.begin().await.unwrap();
+    let saves = (0..4).map(|_| async {
+        let mut ctx = db.context();
+        ctx.add(note("x".repeat(4_000)));
+        ctx.save_changes().await.unwrap();
+    });
+    let end = async { tx.commit().await.unwrap() };
+    futures_util::future::join(futures_util::future::join_all(saves), end).await;
+
+    // Conflicts and reruns.
+    let mut ctx = db.context();
+    let mut other = db.context();
+    let mine = ctx.find::<Note>(1).await.unwrap().unwrap();
+    let theirs = other.find::<Note>(1).await.unwrap().unwrap();
+    other.remove(theirs);
+    other.save_changes().await.unwrap();
+    ctx[mine].text = "late".to_owned();
+    assert!(ctx.save_changes().await.unwrap_err().is_conflict());
+    db.concurrent_with(ConcurrentOptions::default(), async |s| {
+        let count = Note::query().count(&mut *s).await?;
+        if s.attempt() == 1 {
+            between(&db, note("between")).await;
+        }
+        let mut ctx = s.context();
+        ctx.add(note(count.to_string()));
+        ctx.save_changes().await?;
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    // Rows, errors, and a wait for the only reader.
+    db.bulk_insert()
+        .run((0..1_500).map(|n| note(n.to_string())))
+        .await
+        .unwrap();
+    let read = db.read(async |snapshot| {
+        Note::query().count(&mut *snapshot).await?;
+        let waits = Note::query().count(&db);
+        let looks = async { tokio::task::yield_now().await };
+        let (waited, ()) = futures_util::future::join(
+            tokio::time::timeout(Duration::from_millis(50), waits),
+            looks,
+        )
+        .await;
+        assert!(waited.is_err());
+        Ok(())
+    });
+    read.await.unwrap();
+    Note::query().all(&db).await.unwrap();
+    let wrong = anabranch::query::raw::<i64>("SELECT nowhere FROM note", ());
+    wrong.all(&db).await.unwrap_err();
+
+    // The gauges are set every second.
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let seen = loop {
+        let seen = Recorded::of("instruments.db");
+        let frames = seen.samples("anabranch.wal.frames", "");
+        if frames.iter().any(|frames| *frames > 0.0) {
+            break seen;
+        }
+        assert!(std::time::Instant::now() < deadline, "nobody looked");
+        db.read(async |snapshot| Note::query().count(&mut *snapshot).await)
+            .await
+            .unwrap();
+    };
+
+    let statistics = db.statistics();
+    for (name, count) in [
+        ("anabranch.units", statistics.saves),
+        ("anabranch.units.refused", statistics.refused),
+        ("anabranch.conflicts", 1),
+        ("anabranch.transactions", 1),
+        ("anabranch.sessions", statistics.sessions),
+        ("anabranch.sessions.conflicts", 1),
+        ("anabranch.sessions.reruns", 1),
+        ("anabranch.bulk.rows", 1_500),
+        ("anabranch.session.alarms", 0),
+    ] {
+        assert_eq!(seen.counted(name, ""), count, "{name}");
+    }
+    let sizes = seen.samples("anabranch.group.size", "");
+    assert_eq!(sizes.iter().sum::<f64>(), statistics.saves as f64);
+    assert!(sizes.contains(&4.0), "{sizes:?}");
+    assert_eq!(seen.samples("anabranch.merge.duration", "").len(), 2);
+    let waits = seen.samples("anabranch.queue.wait", "");
+    assert!(waits.len() as u64 >= statistics.saves && waits.iter().all(|wait| *wait < 60.0));
+    assert!(!seen.samples("anabranch.group.duration", "").is_empty());
+    for (name, label) in [
+        ("db.client.operation.duration", "SELECT"),
+        ("db.client.operation.duration", "INSERT"),
+        ("db.client.operation.duration", "SAVE"),
+        ("db.client.operation.duration", "Statement"),
+        ("db.client.connection.wait_time", "readers"),
+        ("db.client.connection.wait_time", "sessions"),
+        ("db.client.connection.count", "used"),
+        ("anabranch.checkpoint.duration", "complete"),
+        ("anabranch.wal.bytes", ""),
+        ("anabranch.queue.depth", ""),
+    ] {
+        assert!(!seen.samples(name, label).is_empty(), "{name} {label}");
+    }
+    assert!(seen.counted("anabranch.checkpoint.passes", "complete") > 0);
+
+    // Each that there is has its unit and its text, and none is not in the list.
+    for value in &seen.0 {
+        let instrument = Instrument::ALL.iter().find(|it| it.name == value.name);
+        let instrument = instrument.unwrap_or_else(|| panic!("{} is not listed", value.name));
+        assert_eq!(value.description.as_deref(), Some(instrument.shows));
+        let unit = value.unit.map(|unit| unit.as_canonical_label());
+        let expected = match instrument.unit {
+            "s" => "s",
+            "By" => "B",
+            _ => "",
+        };
+        assert_eq!(unit, Some(expected), "{}", value.name);
+        let labels: BTreeSet<_> = value.labels.keys().map(String::as_str).collect();
+        let known: BTreeSet<_> = (instrument.labels.iter().copied())
+            .chain(["db.namespace"])
+            .collect();
+        assert!(labels.is_subset(&known), "{}: {labels:?}", value.name);
+    }
+    let told: BTreeSet<_> = seen.0.iter().map(|value| value.name.as_str()).collect();
+    for instrument in Instrument::ALL {
+        assert!(
+            told.contains(instrument.name),
+            "nobody tells {}",
+            instrument.name
+        );
+    }
+}
