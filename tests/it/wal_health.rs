@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    pin::Pin,
     process::{Child, Command, Stdio},
     sync::{
         Arc,
@@ -14,13 +15,14 @@ use anabranch::{
     engine::{OldReaders, WalPolicy},
     observe::{WalOutcome, WalStatus},
     prelude::*,
+    query::raw,
 };
 use anabranch_tests::{
     Mode,
     note::{Note, note},
     until,
 };
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use tokio::{sync::oneshot, task::JoinSet};
 
 const PAGES: u32 = 50;
@@ -138,9 +140,11 @@ async fn sessions_streams_and_transactions_are_named_as_readers() {
     })
     .await
     .unwrap();
+    let line = line!() + 1;
     let mut rows = Note::query().stream(&db);
     rows.next().await.unwrap().unwrap();
-    assert_eq!(label().await, "a stream");
+    let here = format!("a stream at {}:{line}:", file!());
+    assert!(label().await.starts_with(&here), "{}", label().await);
     drop(rows);
     until("the stream ends", async || {
         status(&db).await.oldest_reader.is_none()
@@ -149,6 +153,52 @@ async fn sessions_streams_and_transactions_are_named_as_readers() {
     let tx = db.begin().await.unwrap();
     assert!(label().await.starts_with("db.begin at "));
     tx.rollback().await.unwrap();
+}
+
+/// Rows without end, of which none is asked for.
+fn endless() -> Query<Note> {
+    let sql = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT note.* FROM note, n";
+    Note::from_sql(sql, ()).filter(Note::TEXT.eq("none"))
+}
+
+#[tokio::test]
+async fn slow_queries_are_named_by_their_places_in_the_source() {
+    let db = opened(Mode::ALL[0], WalPolicy::new()).await;
+    save(&db).await;
+    let raw = || {
+        raw::<i64>(
+            "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n",
+            (),
+        )
+    };
+    let mut ctx = db.context();
+    let made_at = line!() - 1;
+    let first = line!() + 2;
+    let queries: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> = vec![
+        Box::pin(endless().all(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().one(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().count(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().min(Note::ID, &db).map(|ended| ended.is_ok())),
+        Box::pin(endless().exists(&db).map(|ended| ended.is_ok())),
+        Box::pin(raw().one(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().load(&mut ctx).map(|ended| ended.is_ok())),
+    ];
+    let last = queries.len() - 1;
+    for (number, mut query) in queries.into_iter().enumerate() {
+        let here = if number == last {
+            format!("a query of the context at {}:{made_at}:", file!())
+        } else {
+            format!("a query at {}:{}:", file!(), first as usize + number)
+        };
+        let named = until(&here, async || {
+            let reader = status(&db).await.oldest_reader;
+            reader.is_some_and(|reader| reader.label.starts_with(&here))
+        });
+        tokio::select! {
+            _ = &mut query => unreachable!("it has no end"),
+            () = named => {}
+        }
+    }
 }
 
 #[tokio::test]

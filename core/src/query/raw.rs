@@ -182,6 +182,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn all<'c>(
         self,
         executor: impl Executor<'c>,
@@ -198,6 +199,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn first<'c>(
         self,
         executor: impl Executor<'c>,
@@ -216,6 +218,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn optional<'c>(
         self,
         executor: impl Executor<'c>,
@@ -242,6 +245,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn one<'c>(self, executor: impl Executor<'c>) -> impl Future<Output = Result<T>> + Send {
         read(executor, self.into_read(), |rows| {
             let mut rows = rows.into_iter();
@@ -278,6 +282,7 @@ impl<T: FromRow> RawQuery<T> {
     /// assert_eq!(names.try_next().await?.as_deref(), Some("tea"));
     /// # Ok(()) }
     /// ```
+    #[track_caller]
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, T> {
         match self.into_read() {
             Ok(read) => executor.stream(read),
