@@ -47,6 +47,7 @@ mod long_read;
 mod lost_log;
 mod monitor;
 mod nested;
+mod obstacle;
 mod network;
 mod open;
 mod options;

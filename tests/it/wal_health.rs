@@ -526,3 +526,51 @@ async fn a_database_that_is_not_well_says_why() {
     let health = db.health().await;
     assert!(!health.is_in_place && health.wal.is_none(), "{health:?}");
 }
+
+/// A large log without a reader was a problem until the next write.
+#[tokio::test]
+async fn a_log_that_is_moved_and_nobodys_is_well_however_large() {
+    let db = opened(Mode::ALL[0], WalPolicy::new().warn_at(Bytes(20 * FRAME))).await;
+    let tail = save_until(&db, "frames are left", |status| status.frames > 20).await;
+    assert_eq!(tail.moved, 0);
+    let problems = db.health().await.problems.join("\n");
+    assert!(problems.contains("still to be moved"), "{problems}");
+    save_until(&db, "a pass was made", |status| {
+        status.outcome == WalOutcome::Complete && status.frames > 20
+    })
+    .await;
+    until("all is moved", async || status(&db).await.unmoved() == 0).await;
+    let health = db.health().await;
+    assert!(health.wal.as_ref().unwrap().used > 20 * FRAME);
+    assert!(health.is_healthy(), "{health:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_that_waits_in_vain_for_the_log_is_told_of_the_reader() {
+    let db = Mode::ALL[0]
+        .set(Database::builder(""))
+        .wal_autocheckpoint(PAGES)
+        .wal_policy(WalPolicy::new().limit(Bytes(100 * FRAME)))
+        .queue_timeout(Duration::from_millis(500))
+        .open_temporary()
+        .await
+        .unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    save(&db).await;
+    let leaked = Leaked::new(&db, "report").await;
+    let mut refused = None;
+    until("a save is refused", async || {
+        let mut ctx = db.context();
+        ctx.add(note("x".repeat(4000)));
+        refused = ctx.save_changes().await.err();
+        refused.is_some()
+    })
+    .await;
+    let refused = refused.unwrap();
+    assert_eq!(refused.kind(), ErrorKind::QueueTimeout, "{refused}");
+    let text = refused.to_string();
+    assert!(text.contains("a log near its limit"), "{text}");
+    assert!(text.contains("; the reader is report at "), "{text}");
+    assert!(text.contains(", open for "), "{text}");
+    leaked.end().await;
+}

@@ -16,7 +16,6 @@ use crate::{
         core::Core,
         location::beside,
         passes::Pass,
-        slot::{HeldBy, Label},
         sqlite_error::from_rusqlite,
         streaming::lost,
     },
@@ -24,13 +23,12 @@ use crate::{
     observe::{Health, Holder, WalStatus},
 };
 
+pub(in crate::engine) use crate::engine::obstacle::oldest_reader;
+
 /// In bytes.
 const FRAME_HEADER: u64 = 24;
 /// For how long the writer is held by one before that is a problem.
 const WRITER_HELD: Duration = Duration::from_secs(10);
-
-/// A reader that is open, and since when.
-pub(in crate::engine) type OpenReader = (Label, Instant);
 
 impl Engine {
     /// The state of the log.
@@ -108,12 +106,7 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
     let mut problems = Vec::new();
     let reader = log.oldest_reader.as_ref();
     if log.used >= policy.warn_at.0 {
-        let because = match reader {
-            _ if log.is_held_by_foreign_reader => "a reader of another process".to_owned(),
-            Some(reader) => format!("{}, open for {:.1?}", reader.label, reader.age),
-            None => "nobody that is known".to_owned(),
-        };
-        problems.push(format!("the log has {} bytes, held by {because}", log.used));
+        problems.extend(why_large(log));
     }
     if let Some(reader) = reader.filter(|reader| reader.age > policy.reader_age) {
         problems.push(format!(
@@ -122,6 +115,22 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
         ));
     }
     problems
+}
+
+/// Why a large log is not well: nothing where it is moved and nobody's, so that the next commit begins it anew.
+fn why_large(log: &WalStatus) -> Option<String> {
+    let bytes = log.used;
+    if log.is_blocked() {
+        let holder = match &log.oldest_reader {
+            _ if log.is_held_by_foreign_reader => "a reader of another process".to_owned(),
+            Some(reader) => format!("{}, open for {:.1?}", reader.label, reader.age),
+            None => "nobody that is known".to_owned(),
+        };
+        return Some(format!("the log has {bytes} bytes, held by {holder}"));
+    }
+    let (unmoved, frames) = (log.unmoved(), log.frames);
+    (unmoved > 0)
+        .then(|| format!("the log has {bytes} bytes, and {unmoved} of its {frames} frames are still to be moved"))
 }
 
 /// Reads the state of the log. Blocks while another process recovers it.
@@ -182,17 +191,4 @@ pub(in crate::engine) fn frame_size(connection: &Connection) -> Result<u64> {
 /// A `stat`, which leaves SQLite's locks alone.
 pub(in crate::engine) fn log_bytes(core: &Core) -> u64 {
     fs::metadata(beside(&core.location.path, "-wal")).map_or(0, |log| log.len())
-}
-
-/// The reader of ours that is open for longest.
-pub(in crate::engine) fn oldest_reader(core: &Core) -> Option<OpenReader> {
-    let writer = core
-        .slot
-        .held_by()
-        .filter(|held| held.label.is_of_application())
-        .and_then(|HeldBy { label, age }| Some((label, Instant::now().checked_sub(age)?)));
-    [core.pool.oldest(), core.sessions.pool.oldest(), writer]
-        .into_iter()
-        .flatten()
-        .min_by_key(|(_, since)| *since)
 }

@@ -86,7 +86,9 @@ impl Monitor {
         if bytes < limit / 2 {
             self.has_warned = false;
         }
-        if bytes < limit || std::mem::replace(&mut self.has_warned, true) {
+        // Moved, and nobody's: the next commit begins it anew.
+        let is_well = log.is_complete() && !core.passes.read().is_blocked();
+        if bytes < limit || is_well || std::mem::replace(&mut self.has_warned, true) {
             return;
         }
         let (reader, age) = named(core);
