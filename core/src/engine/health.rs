@@ -105,9 +105,7 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
     let policy = &core.options.wal_policy;
     let mut problems = Vec::new();
     let reader = log.oldest_reader.as_ref();
-    if log.used >= policy.warn_at.0 {
-        problems.extend(why_large(log));
-    }
+    problems.extend(why_large(log, policy.warn_at.0));
     if let Some(reader) = reader.filter(|reader| reader.age > policy.reader_age) {
         problems.push(format!(
             "a reader is open for {:.1?}: {}",
@@ -117,20 +115,20 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
     problems
 }
 
-/// Why a large log is not well: nothing where it is moved and nobody's, so that the next commit begins it anew.
-fn why_large(log: &WalStatus) -> Option<String> {
-    let bytes = log.used;
-    if log.is_blocked() {
-        let holder = match &log.oldest_reader {
-            _ if log.is_held_by_foreign_reader => "a reader of another process".to_owned(),
-            Some(reader) => format!("{}, open for {:.1?}", reader.label, reader.age),
-            None => "nobody that is known".to_owned(),
-        };
-        return Some(format!("the log has {bytes} bytes, held by {holder}"));
+/// Why a log of so many bytes is not well. What is moved, of a log that is nobody's, does not count: the next commit
+/// begins it anew.
+fn why_large(log: &WalStatus, limit: u64) -> Option<String> {
+    if !log.is_blocked() {
+        let bytes = log.used / u64::from(log.frames.max(1)) * u64::from(log.unmoved());
+        return (bytes >= limit)
+            .then(|| format!("the log has {bytes} bytes that are still to be moved"));
     }
-    let (unmoved, frames) = (log.unmoved(), log.frames);
-    (unmoved > 0)
-        .then(|| format!("the log has {bytes} bytes, and {unmoved} of its {frames} frames are still to be moved"))
+    let holder = match &log.oldest_reader {
+        _ if log.is_held_by_foreign_reader => "a reader of another process".to_owned(),
+        Some(reader) => format!("{}, open for {:.1?}", reader.label, reader.age),
+        None => "nobody that is known".to_owned(),
+    };
+    (log.used >= limit).then(|| format!("the log has {} bytes, held by {holder}", log.used))
 }
 
 /// Reads the state of the log. Blocks while another process recovers it.

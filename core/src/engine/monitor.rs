@@ -86,8 +86,9 @@ impl Monitor {
         if bytes < limit / 2 {
             self.has_warned = false;
         }
-        // Moved, and nobody's: the next commit begins it anew.
-        let is_well = log.is_complete() && !core.passes.read().is_blocked();
+        // What is moved, of a log that is nobody's: the next commit begins it anew.
+        let is_held = core.passes.read().is_blocked();
+        let is_well = !is_held && self.bytes(log.frames.saturating_sub(log.moved)) < limit;
         if bytes < limit || is_well || std::mem::replace(&mut self.has_warned, true) {
             return;
         }

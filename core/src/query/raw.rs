@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, marker::PhantomData};
 
 use crate::{
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, counted},
     query::{Arguments, condition::Invalid, fragment, run::read},
     sql::{Cost, Executor, Piece, Read, Rows, statement_of},
     value::{ColumnType, Row},
@@ -156,8 +156,8 @@ fn has_width(row: &dyn Row, width: usize) -> Result<()> {
     Err(Error::new(
         ErrorKind::Decode,
         format!(
-            "the statement gives {} columns, and is read as {width}",
-            row.width()
+            "the statement gives {}, and is read as {width}",
+            counted(row.width(), "column")
         ),
     ))
 }
