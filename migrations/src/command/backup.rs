@@ -43,6 +43,15 @@ impl Backup {
                 ),
             ));
         }
+        if !self.replace && self.target.symlink_metadata().is_ok() {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} is there already: --replace replaces it",
+                    self.target.display()
+                ),
+            ));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .map_err(|error| Error::new(ErrorKind::Io, "no runtime").with_source(error))?;

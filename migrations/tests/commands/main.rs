@@ -179,7 +179,7 @@ fn the_doctor_finds_what_is_wrong_and_what_could_be_better() {
         BrokenReference bill: row 1 refers to a row of customer that is not there
         Unstamped event: 2 rows have no commit number in seq: a program without the library wrote them, or they are older than the column; stamp_foreign_writes stamps those to come
         HardLinks the file has 2 names (hard links): whoever opens it by another one than the rest does not find its log, and damages it: remove the others
-        MissingIndex bill: no index begins with customer: deleting or changing what it refers to reads the whole table; CREATE INDEX … ON "bill" ("customer")
+        MissingIndex bill: no index begins with customer: deleting or changing what it refers to reads the whole table; CREATE INDEX "bill_customer" ON "bill" ("customer")
         Strict loose: all values fit their types: the table could be STRICT
     "#]]
     .assert_eq(&findings(&examined));
@@ -295,6 +295,16 @@ fn backup_leaves_the_mode_of_a_database_as_it_is() {
 }
 
 #[test]
+fn a_database_in_rollback_mode_has_no_log() {
+    let (_folder, path) = database("CREATE TABLE note (text TEXT) STRICT");
+    let output = anabranch(&["wal"], &path);
+    assert_eq!(
+        text(&output.stdout),
+        "no log: the database is in rollback mode\n"
+    );
+}
+
+#[test]
 fn wal_shows_what_waits_in_the_log() {
     let (_folder, path) = database(WAL);
     let output = anabranch(&["wal", "--once"], &path);
@@ -306,12 +316,12 @@ fn wal_shows_what_waits_in_the_log() {
     let output = anabranch(&["wal"], &path);
     assert_eq!(
         text(&output.stdout),
-        "4152 bytes, 1 frames, 1 of them not in the file yet\n"
+        "4152 bytes, 1 frame, 1 of them not in the file yet\n"
     );
     let output = anabranch(&["wal", "--json"], &path);
     assert_eq!(
         text(&output.stdout),
-        "{\"bytes\":4152,\"frames\":1,\"moved\":0}\n"
+        "{\"is_wal\":true,\"bytes\":4152,\"frames\":1,\"moved\":0}\n"
     );
     // A line each second, until it is ended.
     let mut watching = Command::new(env!("CARGO_BIN_EXE_anabranch"))
