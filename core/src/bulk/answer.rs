@@ -49,7 +49,8 @@ use crate::{
 #[derive(Debug)]
 pub struct ImportAnswer {
     status: StatusCode,
-    report: BulkReport,
+    // A box, so that it is small as a rejection too.
+    report: Box<BulkReport>,
     failed: Option<BulkError>,
 }
 
@@ -62,7 +63,7 @@ impl From<Result<BulkReport, BulkError>> for ImportAnswer {
                 } else {
                     StatusCode::ACCEPTED
                 },
-                report,
+                report: Box::new(report),
                 failed: None,
             },
             Err(failed) => {
@@ -74,7 +75,7 @@ impl From<Result<BulkReport, BulkError>> for ImportAnswer {
                 }
                 Self {
                     status,
-                    report: failed.report().clone(),
+                    report: Box::new(failed.report().clone()),
                     failed: Some(failed),
                 }
             }
@@ -88,7 +89,7 @@ impl ImportAnswer {
         let (error, report) = (Error::new(ErrorKind::Refused, why), BulkReport::default());
         Self {
             status,
-            report: report.clone(),
+            report: Box::new(report.clone()),
             failed: Some(BulkError::new(error, 0..0, 0..0, report)),
         }
     }
