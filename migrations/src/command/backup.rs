@@ -77,10 +77,12 @@ impl Backup {
             );
         }
         print(&format!(
-            "{}: {} rows in {} tables, {} bytes, {:.1?}",
+            "{}: {} row{} in {} table{}, {} bytes, {:.1?}",
             report.path.display(),
             report.rows,
+            if report.rows == 1 { "" } else { "s" },
             report.tables,
+            if report.tables == 1 { "" } else { "s" },
             report.bytes,
             report.elapsed
         ))
