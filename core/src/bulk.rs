@@ -46,6 +46,8 @@ mod bad_line;
 mod body;
 #[cfg(feature = "csv")]
 mod csv;
+#[cfg(feature = "csv")]
+mod csv_fault;
 mod cutter;
 mod encode;
 mod feed;
@@ -55,6 +57,7 @@ mod ndjson;
 mod operation;
 mod report;
 mod run;
+mod shape;
 mod source;
 
 #[cfg(feature = "csv")]
@@ -65,6 +68,6 @@ pub use self::{
     bad_line::BadLine,
     import::{Format, Import},
     operation::{BulkOperation, Deleting, Inserting, Updating, Upserting},
-    report::{BulkError, BulkProgress, BulkReport},
+    report::{BulkError, BulkProgress, BulkReport, PassedOver},
     run::Bulk,
 };

@@ -145,7 +145,7 @@ mod save;
 mod save_token;
 mod sever;
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, panic::Location};
 
 use crate::{
     context::{concurrent::Concurrent, save::InFlight},
@@ -187,17 +187,21 @@ pub struct Context<'t> {
 /// Where a context reads and saves.
 #[derive(Debug)]
 enum Source<'t> {
-    Engine(Engine),
+    /// The engine, and where the context was made, by which its queries are named.
+    Engine(Engine, &'static Location<'static>),
     Transaction(&'t mut Transaction),
     Session(&'t mut Session),
     Concurrent(Box<Concurrent>),
 }
 
+/// What queries of a context are called, with the place where it was made.
+const QUERY: &str = "a query of the context";
+
 impl Source<'_> {
     /// The name of the file, as spans have it.
     fn namespace(&self) -> &str {
         match self {
-            Self::Engine(engine) => engine.namespace(),
+            Self::Engine(engine, _) => engine.namespace(),
             Self::Transaction(transaction) => transaction.namespace(),
             Self::Session(session) => session.namespace(),
             Self::Concurrent(concurrent) => concurrent.namespace(),
@@ -221,9 +225,9 @@ pub struct Saved {
 impl Context<'static> {
     /// A context whose saves go through the queue, each in a transaction of its own.
     #[must_use]
-    pub(crate) fn new(engine: Engine) -> Self {
+    pub(crate) fn new(engine: Engine, at: &'static Location<'static>) -> Self {
         let interceptors = interceptors(engine.attachment());
-        Self::of(Source::Engine(engine), interceptors)
+        Self::of(Source::Engine(engine, at), interceptors)
     }
 }
 
@@ -268,7 +272,7 @@ impl<'t> Context<'t> {
         match &mut self.source {
             Source::Session(session) => Some(session),
             Source::Concurrent(concurrent) => concurrent.open_session(),
-            Source::Engine(_) | Source::Transaction(_) => None,
+            Source::Engine(..) | Source::Transaction(_) => None,
         }
     }
 
@@ -320,7 +324,7 @@ impl<'t> Context<'t> {
         paged: Paged<E, S>,
     ) -> Result<Page<S::Output>> {
         match &mut self.source {
-            Source::Engine(engine) => paged.read(&*engine).await,
+            Source::Engine(engine, at) => paged.read(engine.asked_at(QUERY, at)).await,
             Source::Transaction(transaction) => paged.read(&mut **transaction).await,
             Source::Session(session) => paged.read(&mut **session).await,
             Source::Concurrent(concurrent) => paged.read(concurrent.session().await?).await,
@@ -332,7 +336,7 @@ impl<'t> Context<'t> {
         query: Query<E, S>,
     ) -> Result<Vec<S::Output>> {
         match &mut self.source {
-            Source::Engine(engine) => query.all(&*engine).await,
+            Source::Engine(engine, at) => query.all(engine.asked_at(QUERY, at)).await,
             Source::Transaction(transaction) => query.all(&mut **transaction).await,
             Source::Session(session) => query.all(&mut **session).await,
             Source::Concurrent(concurrent) => query.all(concurrent.session().await?).await,
@@ -341,7 +345,7 @@ impl<'t> Context<'t> {
 
     async fn read<E: Entity>(&mut self, read: Read<E>) -> Result<Vec<E>> {
         match &mut self.source {
-            Source::Engine(engine) => engine.read(read).await,
+            Source::Engine(engine, at) => engine.asked_at(QUERY, at).read(read).await,
             Source::Transaction(transaction) => (&mut **transaction).read(read).await,
             Source::Session(session) => (&mut **session).read(read).await,
             Source::Concurrent(concurrent) => concurrent.session().await?.read(read).await,

@@ -17,8 +17,8 @@ use crate::{
     bulk::{Bulk, BulkError, BulkReport, Deleting, Inserting, Updating, Upserting},
     context::{Context, SaveToken, SavedAt},
     engine::{
-        Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Integrity, Isolation, ReadSnapshot,
-        Session, SessionGuard, Transaction, TransactionGuard, VacuumReport,
+        AskedAt, Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Integrity, Isolation,
+        ReadSnapshot, Session, SessionGuard, Transaction, TransactionGuard, VacuumReport,
     },
     entity::{CommitSeq, Entity, EntityTypes, TableDef},
     error::Result,
@@ -139,8 +139,9 @@ impl Database {
 
     /// A new, empty unit of work. Make one for each piece of work, and drop it afterwards.
     #[must_use]
+    #[track_caller]
     pub fn context(&self) -> Context<'static> {
-        Context::new(self.engine.clone())
+        Context::new(self.engine.clone(), Location::caller())
     }
 
     /// Inserts any number of entities, 1,000 in each transaction: the fastest way in. See [`bulk`](crate::bulk).
@@ -735,22 +736,36 @@ fn stamped(tables: &[&'static TableDef]) -> Vec<(String, &'static str)> {
     tables.iter().filter_map(columns).flatten().collect()
 }
 
+impl Database {
+    #[track_caller]
+    fn asked(&self) -> AskedAt<'_> {
+        self.engine.asked_at("a query", Location::caller())
+    }
+}
+
 impl<'c> Executor<'c> for &'c Database {
-    async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
-        Executor::read(&self.engine, read).await
+    #[track_caller]
+    fn read<T: Send + 'static>(self, read: Read<T>) -> impl Future<Output = Result<Vec<T>>> + Send {
+        self.asked().read(read)
     }
 
-    async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
-        self.engine.read_together(reads).await
+    #[track_caller]
+    fn read_together<T: Send + 'static>(
+        self,
+        reads: ReadTogether<T>,
+    ) -> impl Future<Output = Result<T>> + Send {
+        self.asked().read_together(reads)
     }
 
+    #[track_caller]
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
-        self.engine.stream(read)
+        self.asked().stream(read)
     }
 }
 
 impl<'c> WriteExecutor<'c> for &'c Database {
-    async fn write(self, write: Write) -> Result<Written> {
-        WriteExecutor::write(&self.engine, write).await
+    #[track_caller]
+    fn write(self, write: Write) -> impl Future<Output = Result<Written>> + Send {
+        self.asked().write(write)
     }
 }

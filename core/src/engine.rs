@@ -53,6 +53,7 @@ mod monitor;
 mod narrator;
 mod nested;
 mod network;
+mod obstacle;
 mod open;
 mod options;
 mod pace;
@@ -510,6 +511,19 @@ impl Engine {
         })
     }
 
+    /// A place for queries, which are named so, and by where they are asked for.
+    pub(crate) const fn asked_at(
+        &self,
+        query: &'static str,
+        at: &'static Location<'static>,
+    ) -> AskedAt<'_> {
+        AskedAt {
+            engine: self,
+            query: Label::at(query, at),
+            stream: Label::at("a stream", at),
+        }
+    }
+
     /// How many frames the log had after the last commit of this process.
     pub(crate) fn wal_frames(&self) -> u32 {
         self.core.wal_size.frames()
@@ -521,23 +535,32 @@ impl Engine {
     }
 }
 
-impl<'c> Executor<'c> for &'c Engine {
+/// Where queries and set-based writes run that are asked for at a place in the application's source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AskedAt<'c> {
+    engine: &'c Engine,
+    query: Label,
+    stream: Label,
+}
+
+impl<'c> Executor<'c> for AskedAt<'c> {
     async fn read<T: Send + 'static>(self, read: Read<T>) -> Result<Vec<T>> {
-        reader::read(&self.core, read).await
+        reader::read(&self.engine.core, self.query, read).await
     }
 
     async fn read_together<T: Send + 'static>(self, reads: ReadTogether<T>) -> Result<T> {
-        reader::read_together(&self.core, reads).await
+        reader::read_together(&self.engine.core, self.query, reads).await
     }
 
     fn stream<T: Send + 'static>(self, read: Read<T>) -> Rows<'c, T> {
-        reader::stream(&self.core, read)
+        reader::stream(&self.engine.core, self.stream, read)
     }
 }
 
-impl<'c> WriteExecutor<'c> for &'c Engine {
+impl<'c> WriteExecutor<'c> for AskedAt<'c> {
     async fn write(self, write: Write) -> Result<Written> {
-        let receipt = self.submit(write.batch).outcome().await.into_receipt()?;
+        let mut submission = self.engine.submit(write.batch);
+        let receipt = submission.outcome().await.into_receipt()?;
         Ok(Written { receipt })
     }
 }

@@ -300,10 +300,12 @@ impl Error {
             current: Vec::new(),
             database: None,
         };
-        Self::of_conflicts(
-            vec![conflict],
-            "no row has this key, or it was changed since it was read: read it again",
-        )
+        let message = if matches!(conflict.key[..], [Value::Integer(0)]) {
+            "its key is not set, so no row has it: a row is found by its key"
+        } else {
+            "no row has its key (Error::key), or the row was changed since it was read: read it again"
+        };
+        Self::of_conflicts(vec![conflict], message)
     }
 
     fn of_conflicts(conflicts: Vec<Conflict>, message: impl Into<Cow<'static, str>>) -> Self {
@@ -507,6 +509,12 @@ impl Error {
             None => Err(self),
         }
     }
+}
+
+/// So many of something, for messages.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 impl fmt::Display for Error {

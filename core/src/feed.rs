@@ -92,7 +92,7 @@ use uuid::Uuid;
 
 use self::{
     batch::Step,
-    cursor::{State, find, prepare, rewind},
+    cursor::{State, asked, find, make_tables, prepare, rewind},
     position::Place,
     reading::{Reading, Wanted, number},
 };
@@ -378,7 +378,7 @@ impl<E: Entity> Feed<E> {
     /// Dropped meanwhile, it is moved or not.
     pub async fn rewind(&mut self, start: Start) -> Result<()> {
         self.prepare(start).await?;
-        if rewind(&self.engine, &self.name, start).await? {
+        if rewind(asked(&self.engine, self.at), &self.name, start).await? {
             self.idle = None;
             return Ok(());
         }
@@ -417,8 +417,8 @@ impl<E: Entity> Feed<E> {
     ///
     /// Nothing is changed.
     pub async fn parked(&self, most: u64) -> Result<Vec<Parked<E>>> {
-        cursor::make_tables(&self.engine).await?;
-        parked::parked(&self.engine, &self.name, most).await
+        make_tables(&self.engine, self.at).await?;
+        parked::parked(&self.engine, self.at, &self.name, most).await
     }
 
     /// Puts an event aside in a transaction, with a reason; its batch is acknowledged as if it was dealt with.
@@ -456,8 +456,8 @@ impl<E: Entity> Feed<E> {
     ///
     /// Dropped meanwhile, it is forgotten or not.
     pub async fn forget(&self, id: i64) -> Result<bool> {
-        cursor::make_tables(&self.engine).await?;
-        parked::forget(&self.engine, &self.name, id).await
+        make_tables(&self.engine, self.at).await?;
+        parked::forget(asked(&self.engine, self.at), &self.name, id).await
     }
 }
 
@@ -511,6 +511,7 @@ impl<E: Entity> Feed<E> {
                 to: taken.to,
             },
             engine: self.engine.clone(),
+            at: self.at,
         };
         if !batch.events.is_empty() {
             self.idle = None;
@@ -532,7 +533,7 @@ impl<E: Entity> Feed<E> {
             return Ok(());
         }
         let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
-        prepare(engine, name, E::TABLE, start).await?;
+        prepare(engine, self.at, name, E::TABLE, start).await?;
         self.is_prepared = true;
         Ok(())
     }
@@ -556,7 +557,7 @@ impl<E: Entity> Feed<E> {
              WHERE c.name = {} LIMIT 1",
             (&*self.name,),
         );
-        Box::pin(found.first(&self.engine))
+        Box::pin(found.first(asked(&self.engine, self.at)))
     }
 
     fn no_such_start(&self) -> Error {

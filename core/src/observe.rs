@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A counter that only grows, and is told to the recorder too, if there is one and it was asked for.
 #[derive(Debug, Default)]
@@ -68,8 +68,14 @@ impl Counter {
 pub struct Holder {
     /// What for, with the place in the application's source where that is known.
     pub label: String,
-    /// For how long.
+    /// For how long; `age_seconds` where it is serialized.
+    #[serde(rename = "age_seconds", serialize_with = "seconds")]
     pub age: Duration,
+}
+
+/// A duration as a number, for what is not written in Rust.
+fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
 }
 
 /// The counters of one engine.

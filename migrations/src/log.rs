@@ -40,6 +40,8 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Log {
+    /// Whether the database has one: whether it is in mode WAL.
+    pub is_wal: bool,
     /// How long its file is. It does not become shorter before it is truncated; 0 if there is none.
     pub bytes: u64,
     /// The frames (pages) in it, where that is known.
@@ -72,12 +74,16 @@ impl Log {
 
 impl fmt::Display for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_wal {
+            return f.write_str("no log: the database is in rollback mode");
+        }
         write!(f, "{} bytes", self.bytes)?;
         match (self.frames, self.unmoved()) {
             (Some(frames), Some(unmoved)) => {
+                let plural = if frames == 1 { "" } else { "s" };
                 write!(
                     f,
-                    ", {frames} frames, {unmoved} of them not in the file yet"
+                    ", {frames} frame{plural}, {unmoved} of them not in the file yet"
                 )
             }
             _ => Ok(()),
@@ -184,6 +190,7 @@ pub(crate) fn of(look: &Look) -> Result<Log> {
         asked => asked.map_err(|error| failed(&look.path, &error))?,
     };
     Ok(Log {
+        is_wal: look.is_wal,
         bytes,
         frames: u64::try_from(frames).ok(),
         moved: u64::try_from(moved).ok(),

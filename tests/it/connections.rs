@@ -142,7 +142,7 @@ async fn whoever_waits_for_a_read_connection_in_vain_is_told_what_the_pool_is_at
     assert_eq!(error.kind(), ErrorKind::PoolTimeout);
     assert!(error.is_retryable() && error.waited().unwrap() >= IMPATIENT);
     let text = error.to_string();
-    for part in ["2 in all", "0 idle", "1 waiting", "a stream for "] {
+    for part in ["2 in all", "0 idle", "1 waiting", "a stream at "] {
         assert!(text.contains(part), "{text}");
     }
     // Writing needs none of them, and they come back.

@@ -2,6 +2,7 @@
 
 use anabranch::{
     prelude::*,
+    query::raw,
     sql::{Cost, Executor, Read, Statement},
     value::{Row, Value},
 };
@@ -320,6 +321,53 @@ async fn the_error_of_the_application_comes_back_as_it_was() {
     assert!(error.to_string().contains("sold out"));
     assert_eq!(error.into_application::<SoldOut>().unwrap(), SoldOut);
     assert_eq!(Item::query().count(&db).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn other_placeholders_than_arguments_are_counted_and_shown() {
+    let db = shop(Mode::Inline).await;
+    for (sql, expected) in [
+        (
+            "SELECT {}, {}",
+            "placeholders for 2 arguments, 1 were given: ",
+        ),
+        ("SELECT 1", "placeholders for 0 arguments, 1 were given: "),
+        ("SELECT {a}", "a placeholder of the SQL cannot be read: "),
+    ] {
+        let error = raw::<i64>(sql, (1,)).one(&db).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert_eq!(error.statement(), Some(sql));
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_query_is_asked_in_place_of_a_table_is_told() {
+    #[derive(Debug, Entity)]
+    struct Ranked {
+        #[entity(id)]
+        id: i64,
+    }
+    let db = shop(Mode::Inline).await;
+    let error = Ranked::query().count(&db).await.unwrap_err().to_string();
+    assert!(error.contains("no such table: ranked"), "{error}");
+    assert!(error.contains("as_table"), "{error}");
+}
+
+/// An entity whose key was not read has 0 there.
+#[tokio::test]
+async fn an_update_without_a_key_says_so_and_another_has_the_key() {
+    let db = shop(Mode::Inline).await;
+    for (id, expected) in [(0, "its key is not set"), (999, "no row has its key")] {
+        let item = Item {
+            id,
+            ..Item::find(&db, 1).await.unwrap().unwrap()
+        };
+        let failed = db.bulk_update().run([item]).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Conflict);
+        assert_eq!(failed.error().key(), [Value::Integer(id)]);
+        assert!(failed.to_string().contains(expected), "{failed}");
+    }
 }
 
 /// Case 68: an argument that was forgotten became NULL without a word.

@@ -109,7 +109,7 @@ async fn bodies_are_read_as_their_content_type_says() {
     )
     .await;
     let expected = json!({
-        "rows": 2, "written": 2, "passed_over": 0, "bad_lines": 0, "rejected": [], "is_complete": true
+        "rows": 2, "written": 2, "passed_over": 0, "first_passed_over": [], "bad_lines": 0, "rejected": [], "is_complete": true
     });
     assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
     assert_eq!(told(response).await, (200, expected));
@@ -122,10 +122,24 @@ async fn bodies_are_read_as_their_content_type_says() {
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(count(&db).await, 5);
 
-    for kind in ["application/json", "text/plain", ""] {
+    for kind in [
+        "application/json",
+        "text/plain",
+        "",
+        "text/csv; charset=iso-8859-1",
+        "application/x-ndjson; charset=\"UTF-16\"",
+    ] {
         let response = send(&db, "/items", kind, "0,pie").await;
-        assert_eq!(response.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+        let (status, told) = told(response).await;
+        assert_eq!((status, &told["rows"]), (415, &json!(0)));
+        assert!(
+            told["error"].as_str().unwrap().starts_with("send "),
+            "{told}"
+        );
     }
+    let response = send(&db, "/items", "text/csv; charset=\"UTF-8\"", "id,name").await;
+    assert_eq!(response.status(), StatusCode::OK);
     let request = Request::post("/items")
         .header(header::CONTENT_TYPE, NDJSON)
         .header(header::CONTENT_ENCODING, "gzip");

@@ -368,6 +368,7 @@ async fn an_error_leaves_the_context_as_it_was() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.key(), [anabranch::value::Value::Integer(99)]);
     let bad = [line(1, "x"), line(0, "nul\0")];
     let error = ctx
         .replace_related(order, Order::LINES, bad)

@@ -147,7 +147,7 @@ async fn arguments_are_bound_and_counted() {
     assert_eq!(written.unwrap().changed(), 3);
     let error = WriteExecutor::write(&db, add(Vec::new())).await;
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("takes 1 arguments, 0 were given"), "{error}");
+    assert!(error.contains("takes 1 argument, 0 were given"), "{error}");
     assert_eq!(all(&db, "balance").await, [15, 25, 35]);
 }
 

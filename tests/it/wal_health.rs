@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    pin::Pin,
     process::{Child, Command, Stdio},
     sync::{
         Arc,
@@ -14,13 +15,14 @@ use anabranch::{
     engine::{OldReaders, WalPolicy},
     observe::{WalOutcome, WalStatus},
     prelude::*,
+    query::raw,
 };
 use anabranch_tests::{
     Mode,
     note::{Note, note},
     until,
 };
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use tokio::{sync::oneshot, task::JoinSet};
 
 const PAGES: u32 = 50;
@@ -173,9 +175,11 @@ async fn sessions_streams_and_transactions_are_named_as_readers() {
     })
     .await
     .unwrap();
+    let line = line!() + 1;
     let mut rows = Note::query().stream(&db);
     rows.next().await.unwrap().unwrap();
-    assert_eq!(label().await, "a stream");
+    let here = format!("a stream at {}:{line}:", file!());
+    assert!(label().await.starts_with(&here), "{}", label().await);
     drop(rows);
     until("the stream ends", async || {
         status(&db).await.oldest_reader.is_none()
@@ -184,6 +188,52 @@ async fn sessions_streams_and_transactions_are_named_as_readers() {
     let tx = db.begin().await.unwrap();
     assert!(label().await.starts_with("db.begin at "));
     tx.rollback().await.unwrap();
+}
+
+/// Rows without end, of which none is asked for.
+fn endless() -> Query<Note> {
+    let sql = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT note.* FROM note, n";
+    Note::from_sql(sql, ()).filter(Note::TEXT.eq("none"))
+}
+
+#[tokio::test]
+async fn slow_queries_are_named_by_their_places_in_the_source() {
+    let db = opened(Mode::ALL[0], WalPolicy::new()).await;
+    save(&db).await;
+    let raw = || {
+        raw::<i64>(
+            "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n",
+            (),
+        )
+    };
+    let mut ctx = db.context();
+    let made_at = line!() - 1;
+    let first = line!() + 2;
+    let queries: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> = vec![
+        Box::pin(endless().all(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().one(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().count(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().min(Note::ID, &db).map(|ended| ended.is_ok())),
+        Box::pin(endless().exists(&db).map(|ended| ended.is_ok())),
+        Box::pin(raw().one(&db).map(|ended| ended.is_ok())),
+        Box::pin(endless().load(&mut ctx).map(|ended| ended.is_ok())),
+    ];
+    let last = queries.len() - 1;
+    for (number, mut query) in queries.into_iter().enumerate() {
+        let here = if number == last {
+            format!("a query of the context at {}:{made_at}:", file!())
+        } else {
+            format!("a query at {}:{}:", file!(), first as usize + number)
+        };
+        let named = until(&here, async || {
+            let reader = status(&db).await.oldest_reader;
+            reader.is_some_and(|reader| reader.label.starts_with(&here))
+        });
+        tokio::select! {
+            _ = &mut query => unreachable!("it has no end"),
+            () = named => {}
+        }
+    }
 }
 
 #[tokio::test]
@@ -695,4 +745,51 @@ async fn a_database_that_is_closed_says_so() {
     assert!(!health.is_healthy() && health.wal.is_none(), "{health:?}");
     assert_eq!(db.vacuum().await.unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(db.integrity().await.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+/// A large log without a reader was a problem until the next write.
+#[tokio::test]
+async fn a_log_that_is_moved_and_nobodys_is_well_however_large() {
+    let db = opened(Mode::ALL[0], WalPolicy::new().warn_at(Bytes(20 * FRAME))).await;
+    let tail = save_until(&db, "frames are left", |status| status.frames > 20).await;
+    assert_eq!(tail.moved, 0);
+    let problems = db.health().await.problems.join("\n");
+    assert!(problems.contains("still to be moved"), "{problems}");
+    save_until(&db, "a pass was made", |status| {
+        status.outcome == WalOutcome::Complete && status.frames > 20 && status.unmoved() < 10
+    })
+    .await;
+    let health = db.health().await;
+    assert!(health.wal.as_ref().unwrap().used > 20 * FRAME);
+    assert!(health.is_healthy(), "{health:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_that_waits_in_vain_for_the_log_is_told_of_the_reader() {
+    let db = Mode::ALL[0]
+        .set(Database::builder(""))
+        .wal_autocheckpoint(PAGES)
+        .wal_policy(WalPolicy::new().limit(Bytes(100 * FRAME)))
+        .queue_timeout(Duration::from_millis(500))
+        .open_temporary()
+        .await
+        .unwrap();
+    db.create_tables::<Note>().await.unwrap();
+    save(&db).await;
+    let leaked = Leaked::new(&db, "report").await;
+    let mut refused = None;
+    until("a save is refused", async || {
+        let mut ctx = db.context();
+        ctx.add(note("x".repeat(4000)));
+        refused = ctx.save_changes().await.err();
+        refused.is_some()
+    })
+    .await;
+    let refused = refused.unwrap();
+    assert_eq!(refused.kind(), ErrorKind::QueueTimeout, "{refused}");
+    let text = refused.to_string();
+    assert!(text.contains("a log near its limit"), "{text}");
+    assert!(text.contains("; the reader is report at "), "{text}");
+    assert!(text.contains(", open for "), "{text}");
+    leaked.end().await;
 }

@@ -21,6 +21,7 @@ use crate::{
 /// | 400 | a line is bad, or the body ended early |
 /// | 409 | a constraint or a version is in the way |
 /// | 413 | it is larger than its limit of bytes or rows |
+/// | 415 | it is not in a format that [`ImportBody`](super::ImportBody) takes, which answers so |
 /// | 503 | the database is busy, or full: the same may succeed later, and `Retry-After` is there |
 /// | 500 | another failure, which is logged and not told |
 ///
@@ -48,7 +49,8 @@ use crate::{
 #[derive(Debug)]
 pub struct ImportAnswer {
     status: StatusCode,
-    report: BulkReport,
+    // A box, so that it is small as a rejection too.
+    report: Box<BulkReport>,
     failed: Option<BulkError>,
 }
 
@@ -61,7 +63,7 @@ impl From<Result<BulkReport, BulkError>> for ImportAnswer {
                 } else {
                     StatusCode::ACCEPTED
                 },
-                report,
+                report: Box::new(report),
                 failed: None,
             },
             Err(failed) => {
@@ -73,7 +75,7 @@ impl From<Result<BulkReport, BulkError>> for ImportAnswer {
                 }
                 Self {
                     status,
-                    report: failed.report().clone(),
+                    report: Box::new(failed.report().clone()),
                     failed: Some(failed),
                 }
             }
@@ -82,15 +84,29 @@ impl From<Result<BulkReport, BulkError>> for ImportAnswer {
 }
 
 impl ImportAnswer {
+    /// Nothing was read.
+    pub(in crate::bulk) fn refused(status: StatusCode, why: &'static str) -> Self {
+        let (error, report) = (Error::new(ErrorKind::Refused, why), BulkReport::default());
+        Self {
+            status,
+            report: Box::new(report.clone()),
+            failed: Some(BulkError::new(error, 0..0, 0..0, report)),
+        }
+    }
+
     /// What is told: a report of the application may have more than it.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let report = &self.report;
         let rejected: Vec<_> = report.first_bad_lines.iter().map(rejected).collect();
+        let passed: Vec<_> = (report.first_passed_over.iter())
+            .map(|passed| json!({"line": passed.line, "row": passed.row}))
+            .collect();
         let mut told = json!({
             "rows": report.rows,
             "written": report.written,
             "passed_over": report.passed_over,
+            "first_passed_over": passed,
             "bad_lines": report.bad_lines,
             "rejected": rejected,
             "is_complete": report.is_complete,

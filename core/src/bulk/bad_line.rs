@@ -59,6 +59,8 @@ impl fmt::Display for BadLine {
 pub(in crate::bulk) struct Fault {
     pub(in crate::bulk) column: Option<String>,
     pub(in crate::bulk) reason: String,
+    /// It is the same with all lines, so that the import ends, whatever becomes of bad ones.
+    pub(in crate::bulk) is_of_all_lines: bool,
 }
 
 impl Fault {
@@ -66,6 +68,15 @@ impl Fault {
         Self {
             column: None,
             reason: reason.into(),
+            is_of_all_lines: false,
+        }
+    }
+
+    /// No line can be read.
+    pub(in crate::bulk) fn of_all_lines(self) -> Self {
+        Self {
+            is_of_all_lines: true,
+            ..self
         }
     }
 
@@ -78,7 +89,7 @@ impl Fault {
         };
         Self {
             column: error.column().map(str::to_owned),
-            reason: text.strip_prefix(&place).unwrap_or(&text).to_owned(),
+            ..Self::new(text.strip_prefix(&place).unwrap_or(&text))
         }
     }
 

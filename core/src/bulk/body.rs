@@ -11,13 +11,13 @@ use http::{
 
 #[cfg(feature = "csv")]
 use crate::bulk::Csv;
-use crate::bulk::{Format, Import};
+use crate::bulk::{Format, Import, ImportAnswer};
 
 /// How large a body may be unless told otherwise.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The body of a request: NDJSON (`application/x-ndjson`, `application/jsonl`) or CSV (`text/csv`), as its Content-Type
-/// says; another is answered by 415, and so is one that is compressed. It is read as fast as its rows are written and no
+/// says; another is answered by 415, and so is one that is compressed, or not in UTF-8. It is read as fast as its rows are written and no
 /// faster, and never held as a whole. It may have 256 MB unless [`max_bytes`](Import::max_bytes) says otherwise: axum's own
 /// limit, for bodies that are held in memory, does not apply.
 ///
@@ -81,16 +81,20 @@ impl ImportBody {
 }
 
 impl<S: Sync> FromRequest<S> for ImportBody {
-    type Rejection = (StatusCode, &'static str);
+    type Rejection = ImportAnswer;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
         let (parts, body) = request.into_parts();
-        let refuse = |why| Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        let refuse = |why| {
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            Err(ImportAnswer::refused(status, why))
+        };
         let encoding = parts.headers.get(CONTENT_ENCODING);
         if encoding.is_some_and(|encoding| encoding != "identity") {
             return refuse("send the lines uncompressed");
         }
         match format(&parts.headers) {
+            Some(_) if !is_utf8(&parts.headers) => refuse("send the lines in UTF-8"),
             Some(format) => Ok(Self::new(&parts.headers, body, format)),
             None if cfg!(feature = "csv") => {
                 refuse("send text/csv, or JSON lines as application/x-ndjson")
@@ -100,10 +104,29 @@ impl<S: Sync> FromRequest<S> for ImportBody {
     }
 }
 
+/// Content-Type, in small letters.
+fn kind(headers: &HeaderMap) -> Option<String> {
+    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    Some(kind.to_ascii_lowercase())
+}
+
+/// Whether no other `charset` is said; ASCII is a part of it.
+fn is_utf8(headers: &HeaderMap) -> bool {
+    let kind = kind(headers).unwrap_or_default();
+    kind.split(';')
+        .skip(1)
+        .all(|part| match part.split_once('=') {
+            Some((name, value)) if name.trim() == "charset" => {
+                let value = value.trim().trim_matches('"');
+                matches!(value, "utf-8" | "utf8" | "us-ascii" | "ascii")
+            }
+            _ => true,
+        })
+}
+
 /// What Content-Type says.
 fn format(headers: &HeaderMap) -> Option<Format> {
-    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let kind = kind.to_ascii_lowercase();
+    let kind = kind(headers)?;
     let mut parts = kind.split(';').map(str::trim);
     match parts.next()? {
         "application/x-ndjson"

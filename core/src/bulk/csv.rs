@@ -4,7 +4,10 @@ use csv::StringRecord;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use serde::de::DeserializeOwned;
 
-use crate::bulk::bad_line::Fault;
+use crate::{
+    bulk::{bad_line::Fault, csv_fault, shape::is_struct},
+    error::counted,
+};
 
 /// No table of SQLite has as many columns.
 const MOST_FIELDS: usize = 65_536;
@@ -35,6 +38,7 @@ const MOST_FIELDS: usize = 65_536;
 pub struct Csv {
     delimiter: u8,
     has_header: bool,
+    trims: bool,
     null: Option<String>,
 }
 
@@ -66,6 +70,7 @@ impl Csv {
         Self {
             delimiter: b',',
             has_header: true,
+            trims: false,
             null: None,
         }
     }
@@ -111,6 +116,29 @@ impl Csv {
     #[must_use]
     pub const fn no_header(mut self) -> Self {
         self.has_header = false;
+        self
+    }
+
+    /// Blanks at both ends of fields and of names in the header are cut off, inside of quotes too.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// use anabranch::bulk::{Csv, Import};
+    ///
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64, name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("id, name\n1, tea\n".as_bytes(), Csv::new().trim());
+    /// db.bulk_insert::<Item>().run_import::<Item>(import).await?;
+    /// assert_eq!(Item::find(&db, 1).await?.unwrap().name, "tea");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn trim(mut self) -> Self {
+        self.trims = true;
         self
     }
 
@@ -223,16 +251,31 @@ impl CsvRecords {
         self.expect_width()?;
         self.read(true)?;
         let row = self.record.deserialize(self.header.as_ref());
-        row.map_err(|error| match error.kind() {
-            csv::ErrorKind::Deserialize { err, .. } => {
-                let field = err.field().and_then(|field| usize::try_from(field).ok());
-                Fault {
-                    column: field.map(|field| self.column(field)),
-                    reason: Fault::without_values(&err.kind().to_string()),
-                }
-            }
-            _ => Fault::new("is not a record"),
-        })
+        row.map_err(|error| self.fault::<Row>(&error))
+    }
+
+    fn fault<Row: DeserializeOwned>(&self, error: &csv::Error) -> Fault {
+        let csv::ErrorKind::Deserialize { err, .. } = error.kind() else {
+            return Fault::new("is not a record");
+        };
+        let message = err.kind().to_string();
+        if let Some(header) = &self.header
+            && let Some(missing) = csv_fault::missing(&message, header)
+        {
+            let fault = Fault::new(format!("{message}: {missing}"));
+            return if is_struct::<Row>() {
+                fault.of_all_lines()
+            } else {
+                fault
+            };
+        }
+        let field = err.field().and_then(|field| usize::try_from(field).ok());
+        let field =
+            field.or_else(|| csv_fault::field::<Row>(&self.record, self.header.as_ref(), &message));
+        Fault {
+            column: field.map(|field| self.column(field)),
+            ..Fault::new(Fault::without_values(&message))
+        }
     }
 
     /// All records have as many fields as the first.
@@ -246,10 +289,8 @@ impl CsvRecords {
         } else {
             "the first record"
         };
-        let count = self.count;
-        Err(Fault::new(format!(
-            "has {count} fields, {first} has {width}"
-        )))
+        let fields = counted(self.count, "field");
+        Err(Fault::new(format!("has {fields}, {first} has {width}")))
     }
 
     /// The name of a field.
@@ -266,13 +307,18 @@ impl CsvRecords {
         let mut start = 0;
         for end in &self.ends[..self.count] {
             let field = &self.fields[start..*end];
+            let field = if self.csv.trims {
+                field.trim_ascii()
+            } else {
+                field
+            };
             let is_null = null.is_some_and(|null| null.as_bytes() == field);
             record.push_field(if is_null { &[] } else { field });
             start = *end;
         }
         self.record = StringRecord::from_byte_record(record).map_err(|error| Fault {
             column: Some(self.column(error.utf8_error().field())),
-            reason: "is not UTF-8".to_owned(),
+            ..Fault::new("is not UTF-8")
         })?;
         Ok(())
     }

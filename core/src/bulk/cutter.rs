@@ -121,10 +121,10 @@ impl Cutter {
         self.records.pass_over();
     }
 
-    /// Makes a row of the record.
-    pub(in crate::bulk) fn row<R: DeserializeOwned>(&mut self) -> Result<R, Fault> {
+    /// Makes a row of the record, which is the first of the file or not.
+    pub(in crate::bulk) fn row<R: DeserializeOwned>(&mut self, is_first: bool) -> Result<R, Fault> {
         self.check()?;
-        self.records.row(&self.raw)
+        self.records.row(&self.raw, is_first)
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -229,11 +229,11 @@ impl Records {
         }
     }
 
-    fn row<R: DeserializeOwned>(&mut self, raw: &[u8]) -> Result<R, Fault> {
+    fn row<R: DeserializeOwned>(&mut self, raw: &[u8], is_first: bool) -> Result<R, Fault> {
         match self {
             #[cfg(feature = "csv")]
             Self::Csv(records) => records.row(),
-            Self::Ndjson => ndjson::row(raw),
+            Self::Ndjson => ndjson::row(raw, is_first),
         }
     }
 }

@@ -126,6 +126,7 @@ pub(in crate::bulk) struct ImportOptions {
     /// How many bytes there are, where that is known before they are read.
     pub(in crate::bulk) bytes: u64,
     pub(in crate::bulk) skips_bad_lines: bool,
+    pub(in crate::bulk) max_bad_lines: u64,
     pub(in crate::bulk) kept_bad_lines: usize,
     pub(in crate::bulk) rejects: Option<Rejects>,
 }
@@ -157,13 +158,14 @@ impl<R> Import<R> {
                 max_bytes: u64::MAX,
                 bytes: 0,
                 skips_bad_lines: false,
+                max_bad_lines: u64::MAX,
                 kept_bad_lines: KEPT_BAD_LINES,
                 rejects: None,
             },
         }
     }
 
-    /// Leaves bad lines out. The report has their [number](BulkReport::bad_lines) and the [first of
+    /// Leaves bad lines out, but for a column that the header lacks: then no line can be read. The report has their [number](BulkReport::bad_lines) and the [first of
     /// them](BulkReport::first_bad_lines).
     ///
     /// ```
@@ -183,6 +185,27 @@ impl<R> Import<R> {
     pub const fn skip_bad_lines(mut self) -> Self {
         self.options.skips_bad_lines = true;
         self
+    }
+
+    /// Leaves this many bad lines out; one more ends the import, as the first does otherwise.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # use anabranch::bulk::{Format, Import};
+    /// # #[derive(Debug, Entity, serde::Deserialize)]
+    /// # struct Item { #[entity(id)] id: i64 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Item>().await?;
+    /// let import = Import::new("{\"id\": 1}\n{}\n{\"id\": 3}\n{}\n".as_bytes(), Format::Ndjson);
+    /// let failed = db.bulk_insert::<Item>().run_import::<Item>(import.max_bad_lines(1)).await.unwrap_err();
+    /// assert_eq!((failed.line(), failed.report().written, failed.report().bad_lines), (Some(4), 2, 1));
+    /// # Ok(()) }
+    /// ```
+    pub const fn max_bad_lines(mut self, lines: u64) -> Self {
+        self.options.max_bad_lines = lines;
+        self.skip_bad_lines()
     }
 
     /// How many bad lines the report has: a hundred unless told otherwise. All are counted.

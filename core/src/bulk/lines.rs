@@ -35,6 +35,8 @@ pub(in crate::bulk) struct Lines<F, R> {
     /// The records that were rows, this one among them.
     rows: u64,
     bad_lines: Vec<BadLine>,
+    /// How many bad lines were left out.
+    left_out: u64,
     of: PhantomData<fn() -> R>,
 }
 
@@ -49,6 +51,7 @@ impl<F: Feed, R: DeserializeOwned> Lines<F, R> {
             bytes: 0,
             rows: 0,
             bad_lines: Vec::new(),
+            left_out: 0,
             of: PhantomData,
         }
     }
@@ -127,7 +130,7 @@ impl<F: Feed, R: DeserializeOwned> Lines<F, R> {
     where
         R: TryInto<T, Error: Into<ApplicationError>>,
     {
-        let row: R = self.cutter.row()?;
+        let row: R = self.cutter.row(self.rows == 1)?;
         row.try_into().map_err(|error| {
             let error: ApplicationError = error.into();
             Fault::new(error.to_string())
@@ -136,9 +139,18 @@ impl<F: Feed, R: DeserializeOwned> Lines<F, R> {
 
     /// Leaves the record out, if bad lines may be.
     fn leave_out(&mut self, fault: Fault) -> Result<()> {
-        if !self.options.skips_bad_lines {
+        if !self.options.skips_bad_lines || fault.is_of_all_lines {
             return Err(fault.into_error());
         }
+        let most = self.options.max_bad_lines;
+        if self.left_out >= most {
+            let reason = format!(
+                "{}; one more than the limit of bad lines, {most}",
+                fault.reason
+            );
+            return Err(Fault { reason, ..fault }.into_error());
+        }
+        self.left_out += 1;
         let bad = BadLine {
             line: self.cutter.line,
             row: self.rows - 1,

@@ -3,12 +3,30 @@
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use crate::bulk::bad_line::Fault;
+use crate::bulk::{bad_line::Fault, shape::is_struct};
 
 /// Makes a row of a line.
-pub(in crate::bulk) fn row<Row: DeserializeOwned>(line: &[u8]) -> Result<Row, Fault> {
+pub(in crate::bulk) fn row<Row: DeserializeOwned>(
+    line: &[u8],
+    is_first: bool,
+) -> Result<Row, Fault> {
     let text = str::from_utf8(line).map_err(|_| Fault::new("is not UTF-8"))?;
+    if text.trim_start().starts_with('[') && is_struct::<Row>() {
+        return Err(array(is_first));
+    }
     serde_json::from_str(text).map_err(|error| fault(text, &error))
+}
+
+/// What begins as an array, which serde would read into a struct by the order of its fields.
+fn array(is_first: bool) -> Fault {
+    if is_first {
+        Fault::new(
+            "the file is a JSON array: write each of its elements in a line of its own (`jq -c '.[]'`)",
+        )
+        .of_all_lines()
+    } else {
+        Fault::new("is an array, not an object")
+    }
 }
 
 fn fault(line: &str, error: &serde_json::Error) -> Fault {
@@ -27,7 +45,7 @@ fn fault(line: &str, error: &serde_json::Error) -> Fault {
     let before = line.as_bytes().get(..error.column()).unwrap_or_default();
     Fault {
         column: key_before(before).filter(|_| !is_of_object),
-        reason: Fault::without_values(message),
+        ..Fault::new(Fault::without_values(message))
     }
 }
 

@@ -42,6 +42,33 @@ pub struct BulkProgress {
     pub remaining: Option<Duration>,
 }
 
+/// A row of the source that was passed over.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// use anabranch::bulk::{Format, Import};
+///
+/// # #[derive(Debug, Entity, serde::Deserialize)]
+/// # struct Item { #[entity(id)] id: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Item>().await?;
+/// let import = Import::new("{\"id\": 1}\n\n{\"id\": 1}\n".as_bytes(), Format::Ndjson);
+/// let report = db.bulk_insert::<Item>().skip_conflicts().run_import::<Item>(import).await?;
+/// let passed = report.first_passed_over[0];
+/// assert_eq!((passed.row, passed.line), (1, Some(3)));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PassedOver {
+    /// The row, counted from 0.
+    pub row: u64,
+    /// The line of an [`Import`](super::Import) in which it begins, counted from 1.
+    pub line: Option<u64>,
+}
+
 /// What a bulk operation has done.
 ///
 /// ```
@@ -69,6 +96,8 @@ pub struct BulkReport {
     pub written: u64,
     /// How many others were passed over: conflicts that are skipped, rows that were not to be changed or are not there.
     pub passed_over: u64,
+    /// The first hundred of these.
+    pub first_passed_over: Vec<PassedOver>,
     /// How many lines of an [`Import`](super::Import) could not be read and were left out.
     pub bad_lines: u64,
     /// The first of them: a hundred, unless [told otherwise](super::Import::keep_bad_lines).
@@ -318,7 +347,12 @@ impl Inner {
     /// What is done.
     fn done(&self) -> String {
         let BulkReport { rows, written, .. } = self.report;
-        format!(" ({rows} rows are done, {written} written)")
+        let rows = if rows == 1 {
+            "1 row is".to_owned()
+        } else {
+            format!("{rows} rows are")
+        };
+        format!(" ({rows} done, {written} written)")
     }
 }
 

@@ -19,7 +19,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     bulk::{
-        BulkError, BulkOperation, BulkProgress, BulkReport, Inserting, Updating,
+        BulkError, BulkOperation, BulkProgress, BulkReport, Inserting, PassedOver, Updating,
         operation::Prepared,
         source::{Row, Rows, Source},
     },
@@ -37,6 +37,8 @@ const CHUNK_ROWS: usize = 1_000;
 const ROWS_IN_A_TURN: usize = CHUNK_ROWS;
 /// A chunk with this many bytes of text and blobs is written, however few its rows.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
+/// Of how many rows that are passed over it is told which they are.
+const KEPT_PASSED_OVER: usize = 100;
 
 /// A bulk operation that is being described; one of its ends, such as [`run`](Bulk::run), does it.
 ///
@@ -346,7 +348,8 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
 
 impl<E: Entity> Bulk<'_, Inserting<E>> {
     /// Passes over rows for which another one with the same key, or the same unique values, is there, and those that a
-    /// trigger passes over (`RAISE(IGNORE)`). Other constraints stay errors.
+    /// trigger passes over (`RAISE(IGNORE)`). Other constraints stay errors. The report has their
+    /// [number](BulkReport::passed_over) and the [first of them](BulkReport::first_passed_over).
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -359,6 +362,7 @@ impl<E: Entity> Bulk<'_, Inserting<E>> {
     /// let words = "tea cake tea".split(' ').map(|text| Word { id: 0, text: text.into() });
     /// let report = db.bulk_insert().skip_conflicts().run(words).await?;
     /// assert_eq!((report.written, report.passed_over), (2, 1));
+    /// assert_eq!(report.first_passed_over[0].row, 2);
     /// # Ok(()) }
     /// ```
     pub fn skip_conflicts(mut self) -> Self {
@@ -376,7 +380,8 @@ impl<E: Entity> Bulk<'_, Updating<E>> {
     }
 
     /// Passes over entities whose rows are gone, or have another version. A row that is there and that a trigger keeps as it
-    /// is (`RAISE(IGNORE)`) stays an error.
+    /// is (`RAISE(IGNORE)`) stays an error. The report tells of them as of [conflicts that are
+    /// skipped](Bulk::skip_conflicts).
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -615,6 +620,7 @@ impl<'p, O: BulkOperation> Run<'p, O> {
             shared: shared.clone(),
             key: None,
             unchanged: unchanged.clone(),
+            tells: KEPT_PASSED_OVER - self.written.first_passed_over.len(),
         };
         self.bytes = 0;
         self.bulk.operation.complete(&mut chunk);
@@ -689,6 +695,16 @@ impl<'p, O: BulkOperation> Run<'p, O> {
         })?;
         let written = receipt.changed.first().map_or(0, |(_, changed)| *changed);
         let given = places.len() as u64;
+        let kept = &mut self.written.first_passed_over;
+        let passed_over = (receipt.passed_over.iter()).filter_map(|row| places.get(*row));
+        kept.extend(
+            passed_over
+                .take(KEPT_PASSED_OVER - kept.len())
+                .map(|place| PassedOver {
+                    row: place.row,
+                    line: (place.line > 0).then_some(place.line),
+                }),
+        );
         self.written.rows += rows;
         self.written.written += written;
         self.written.passed_over += given.saturating_sub(written);

@@ -70,7 +70,7 @@ impl Context<'_> {
     #[must_use]
     #[track_caller]
     pub fn concurrent_with(mut self, isolation: Isolation) -> Self {
-        if let Source::Engine(engine) = self.source {
+        if let Source::Engine(engine, _) = self.source {
             self.source = Source::Concurrent(Box::new(Concurrent {
                 engine,
                 isolation,

@@ -91,8 +91,8 @@ impl Context<'_> {
 
     fn refuse_transaction(&self, transaction: &Transaction) -> Result<()> {
         let refused = match &self.source {
-            Source::Engine(engine) if engine.is_of(transaction) => return Ok(()),
-            Source::Engine(_) => "the transaction is of another database than the context",
+            Source::Engine(engine, _) if engine.is_of(transaction) => return Ok(()),
+            Source::Engine(..) => "the transaction is of another database than the context",
             Source::Transaction(_) | Source::Session(_) => {
                 "the context is bound to a transaction already: use save_changes"
             }

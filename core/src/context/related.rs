@@ -270,6 +270,12 @@ impl Context<'_> {
 /// assert_eq!(of_first(&ctx, Order::CUSTOMER)?, Some(None)); // not read
 /// # Ok(()) }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be followed in a context",
+    label = "no relation of one step from `{E}`",
+    note = "of a relation of several steps (`via`) the entities between are not known here: follow one step after the other, \
+            or read it by a query, `Customer::query().with(..)`"
+)]
 pub trait Navigation<E: Entity>: Copy + Send {
     /// An `Option` of a handle, or a `Vec` of them.
     type Found;
@@ -305,6 +311,7 @@ impl<E: Entity, R: Related> Navigation<E> for Relation<E, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Entity, T: Entity, J: Entity> Navigation<E> for Relation<E, Vec<T>, J> {
     type Found = Vec<Tracked<T>>;
 

@@ -44,7 +44,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "what `{Self}` leads to cannot be replaced as a whole",
     label = "no `has_many` of `{E}`",
-    note = "give a `has_many` relation of the entity; for one to one use `sever` and `add`"
+    note = "give a `has_many` relation of the entity, of one step (not `via`); for one to one use `sever` and `add`"
 )]
 pub trait Children<E: Entity>: Copy + Send {
     /// What it leads to.
@@ -213,9 +213,10 @@ impl Context<'_> {
             }
             None if table.writer_key().is_some() => Err(Error::new(
                 ErrorKind::NotFound,
-                "no row has the key: leave it unset to add the entity",
+                "no row has its key (Error::key): leave it unset to add the entity",
             )
-            .with_table(table.name)),
+            .with_table(table.name)
+            .with_key(key.to_vec())),
             // One that was removed here and comes back is a new row.
             None | Some(None) => Ok(Given::New(child)),
         }
@@ -382,6 +383,7 @@ impl<E: Entity, T: Entity> Children<E> for Relation<E, Vec<T>> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Entity, T: Entity, J: Entity> Children<E> for Relation<E, Vec<T>, J> {
     type Child = T;
 

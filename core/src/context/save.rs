@@ -201,7 +201,7 @@ impl Context<'_> {
             told,
         };
         match &mut self.source {
-            Source::Engine(engine) => {
+            Source::Engine(engine, _) => {
                 self.in_flight = Some(in_flight(Answer::Queued(engine.submit(batch))));
                 self.answer().await.unwrap_or(Outcome::Withdrawn)
             }

@@ -1,6 +1,6 @@
 //! What was committed, told to consumers.
 
-use std::panic::Location;
+use std::{future::Future, panic::Location};
 
 use crate::{
     database::Database,
@@ -43,8 +43,9 @@ impl Database {
     /// # Cancel safety
     ///
     /// Nothing is changed.
-    pub async fn cursors(&self) -> Result<Vec<CursorState>> {
-        feed::cursors(&self.engine).await
+    #[track_caller]
+    pub fn cursors(&self) -> impl Future<Output = Result<Vec<CursorState>>> + Send {
+        feed::cursors(&self.engine, Location::caller())
     }
 
     /// Removes the place of a consumer, and what it had put aside; whether it was there.
@@ -56,8 +57,9 @@ impl Database {
     /// # Cancel safety
     ///
     /// Dropped meanwhile, it is removed or not.
-    pub async fn remove_cursor(&self, name: &str) -> Result<bool> {
-        feed::remove(&self.engine, name).await
+    #[track_caller]
+    pub fn remove_cursor(&self, name: &str) -> impl Future<Output = Result<bool>> + Send {
+        feed::remove(&self.engine, Location::caller(), name)
     }
 
     /// Forgets old deletions of an entity with `tombstones`; how many. Call it now and then.
@@ -87,7 +89,11 @@ impl Database {
     /// # Cancel safety
     ///
     /// Dropped meanwhile, all are forgotten or none.
-    pub async fn prune_tombstones<E: Entity>(&self, retention: Retention) -> Result<u64> {
-        feed::prune::<E>(&self.engine, retention).await
+    #[track_caller]
+    pub fn prune_tombstones<E: Entity>(
+        &self,
+        retention: Retention,
+    ) -> impl Future<Output = Result<u64>> + Send {
+        feed::prune::<E>(&self.engine, Location::caller(), retention)
     }
 }

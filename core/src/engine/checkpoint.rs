@@ -392,7 +392,7 @@ fn pass(core: &Arc<Core>, connection: &Connection, monitor: &mut Monitor) -> Res
         lease = wait_for_turn(core, connection)?;
         restart(connection)
     };
-    lease.relabel(Label::new("a log near its limit, for a reader in the way"));
+    lease.relabel(Label::LOG);
     let restarted = monitor.back_pressure.hold_back(core, connection, restarted);
     core.note_pass(restarted.as_ref().copied());
     core.wal_size.wake_at(match &restarted {

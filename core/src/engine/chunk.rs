@@ -1,11 +1,13 @@
 //! Applying a chunk of a bulk operation inside of an open transaction.
 
+use std::cell::RefCell;
+
 use rusqlite::{CachedStatement, Connection};
 
 use crate::{
     engine::{
         apply::{is_view, not_changed, was_inserted},
-        connection::Bound,
+        connection::{Bound, execute},
         ffi::has_deferred_violations,
         hooks::Watch,
         key::next_keys,
@@ -36,6 +38,7 @@ pub(in crate::engine) fn apply_chunk(
         watch,
         chunk,
         is_view: is_view(connection, chunk.table)?,
+        passed_over: RefCell::default(),
     };
     let telling = narrator.begin_batch(&chunk.text, chunk.rows());
     let written = rows.write();
@@ -57,6 +60,7 @@ pub(in crate::engine) fn apply_chunk(
     }
     Ok(Receipt {
         changed: vec![(0, changed)],
+        passed_over: rows.passed_over.into_inner(),
         ..Receipt::default()
     })
 }
@@ -67,6 +71,8 @@ struct Rows<'a> {
     watch: &'a Watch,
     chunk: &'a Chunk,
     is_view: bool,
+    /// Those of which nothing was changed.
+    passed_over: RefCell<Vec<usize>>,
 }
 
 impl Rows<'_> {
@@ -82,12 +88,13 @@ impl Rows<'_> {
             while all - first >= several.rows {
                 let end = first + several.rows;
                 let before = self.connection.total_changes();
-                changed += match self.run(&mut statement, first, several.rows) {
-                    Ok(rows) if rows < several.rows => {
+                changed += match self.run_several(&mut statement, first, several.rows) {
+                    Ok(Some(rows)) if rows < several.rows => {
                         self.unchanged(first).map_err(Refusal::Whole)?;
                         rows as u64
                     }
-                    Ok(rows) => rows as u64,
+                    Ok(Some(rows)) => rows as u64,
+                    Ok(None) => self.one_by_one(first, end)?,
                     Err(error) if self.connection.is_autocommit() => {
                         return Err(Refusal::Whole(error));
                     }
@@ -134,7 +141,10 @@ impl Rows<'_> {
                 self.hand_over(&mut statement, row)
             } else {
                 match self.run(&mut statement, row, 1) {
-                    Ok(0) => self.unchanged(row).map(|()| 0),
+                    Ok(0) => self.unchanged(row).map(|()| {
+                        self.pass_over(row);
+                        0
+                    }),
                     ran => ran,
                 }
             };
@@ -155,6 +165,43 @@ impl Rows<'_> {
         }
         bind(&mut statement, own, &self.chunk.shared)?;
         Ok(statement)
+    }
+
+    /// Whether it is to be told which rows are passed over.
+    fn tells(&self) -> bool {
+        self.passed_over.borrow().len() < self.chunk.tells
+    }
+
+    fn pass_over(&self, row: usize) {
+        if self.tells() {
+            self.passed_over.borrow_mut().push(row);
+        }
+    }
+
+    /// Runs a statement for several rows. Where some were passed over, and it is to be told which, that is undone, and
+    /// nothing is returned.
+    fn run_several(
+        &self,
+        statement: &mut CachedStatement<'_>,
+        row: usize,
+        rows: usize,
+    ) -> Result<Option<usize>> {
+        if self.chunk.unchanged != Unchanged::Skipped || !self.tells() {
+            return self.run(statement, row, rows).map(Some);
+        }
+        let mark = self.watch.mark();
+        execute(self.connection, "SAVEPOINT anabranch_rows")?;
+        let ran = self.run(statement, row, rows);
+        if self.connection.is_autocommit() {
+            return ran.map(Some);
+        }
+        let is_whole = ran.as_ref().is_ok_and(|changed| *changed == rows);
+        if ran.is_ok() && !is_whole {
+            self.watch.rewind(&mark);
+            execute(self.connection, "ROLLBACK TO anabranch_rows")?;
+        }
+        execute(self.connection, "RELEASE anabranch_rows")?;
+        ran.map(|changed| is_whole.then_some(changed))
     }
 
     /// Runs a statement for so many rows, and tells how many were changed.

@@ -91,20 +91,7 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
     let policy = &core.options.wal_policy;
     let mut problems = Vec::new();
     let reader = log.oldest_reader.as_ref();
-    // One that is moved, and that no reader holds, starts anew with the next commit.
-    if log.used >= policy.warn_at.0 && (log.unmoved() > 0 || log.is_blocked()) {
-        let because = match reader {
-            _ if log.is_held_by_foreign_reader => {
-                ", held by a reader of another process, or on a connection of the application's own"
-                    .to_owned()
-            }
-            Some(reader) if log.is_blocked() => {
-                format!(", held by {}, open for {:.1?}", reader.label, reader.age)
-            }
-            _ => String::new(),
-        };
-        problems.push(format!("the log has {} bytes{because}", log.used));
-    }
+    problems.extend(why_large(log, policy.warn_at.0));
     if let Some(reader) = reader.filter(|reader| reader.age > policy.reader_age) {
         problems.push(format!(
             "a reader is open for {:.1?}: {}",
@@ -112,6 +99,22 @@ fn of_log(core: &Core, log: &WalStatus) -> Vec<String> {
         ));
     }
     problems
+}
+
+/// Why a log of so many bytes is not well. What is moved, of a log that is nobody's, does not count: the next commit
+/// begins it anew.
+fn why_large(log: &WalStatus, limit: u64) -> Option<String> {
+    if !log.is_blocked() {
+        let bytes = log.used / u64::from(log.frames.max(1)) * u64::from(log.unmoved());
+        return (bytes >= limit)
+            .then(|| format!("the log has {bytes} bytes that are still to be moved"));
+    }
+    let holder = match &log.oldest_reader {
+        _ if log.is_held_by_foreign_reader => "a reader of another process".to_owned(),
+        Some(reader) => format!("{}, open for {:.1?}", reader.label, reader.age),
+        None => "nobody that is known".to_owned(),
+    };
+    (log.used >= limit).then(|| format!("the log has {} bytes, held by {holder}", log.used))
 }
 
 /// Reads the state of the log. Blocks while another process recovers it.

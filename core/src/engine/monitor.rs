@@ -79,7 +79,14 @@ impl Monitor {
         if bytes < limit / 2 {
             self.has_warned = false;
         }
-        if bytes < limit || std::mem::replace(&mut self.has_warned, true) {
+        // What is moved, of a log that is nobody's: the next commit begins it anew.
+        let is_held = core.passes.read().is_blocked();
+        let is_well = !is_held
+            && self
+                .back_pressure
+                .bytes(log.frames.saturating_sub(log.moved))
+                < limit;
+        if bytes < limit || is_well || std::mem::replace(&mut self.has_warned, true) {
             return;
         }
         let (reader, age) = named(core);

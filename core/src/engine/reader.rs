@@ -31,9 +31,10 @@ const BUDGET: u32 = 8;
 /// All items of a read.
 pub(in crate::engine) async fn read<T: Send + 'static>(
     core: &Arc<Core>,
+    label: Label,
     read: Read<T>,
 ) -> Result<Vec<T>> {
-    let lent = core.lend(Label::new("a query")).await?;
+    let lent = core.lend(label).await?;
     if runs_inline(core, read.cost)
         && let Some(items) = read_inline(core, &lent, &read)?
     {
@@ -46,9 +47,10 @@ pub(in crate::engine) async fn read<T: Send + 'static>(
 /// What becomes of several reads, all on one snapshot.
 pub(in crate::engine) async fn read_together<T: Send + 'static>(
     core: &Arc<Core>,
+    label: Label,
     reads: ReadTogether<T>,
 ) -> Result<T> {
-    let lent = core.lend(Label::new("a query")).await?;
+    let lent = core.lend(label).await?;
     if runs_inline(core, reads.cost)
         && let Some(value) = snapshot_inline(core, &lent, &reads)?
     {
@@ -285,9 +287,13 @@ fn waiting<T>(
 }
 
 /// The items of a read as they arrive.
-pub(in crate::engine) fn stream<T: Send + 'static>(core: &Arc<Core>, read: Read<T>) -> Rows<'_, T> {
+pub(in crate::engine) fn stream<T: Send + 'static>(
+    core: &Arc<Core>,
+    label: Label,
+    read: Read<T>,
+) -> Rows<'_, T> {
     streaming::items(async move {
-        let lent = core.lend_for_long(Label::new("a stream")).await?;
+        let lent = core.lend_for_long(label).await?;
         let hold = Hold::of(&lent);
         let (receive, _, stop) = lend_for_stream(core, lent, hold, read)?;
         Ok((receive, stop))

@@ -88,6 +88,10 @@ enum Way {
 
 /// A session that is about to be committed.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each commit, and it is moved nowhere"
+)]
 pub(crate) enum Committing {
     /// It waits for the writer.
     Queued(Submission),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use libsqlite3_sys as sqlite;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, counted};
 
 /// The kind for an extended result code.
 pub(in crate::engine) fn kind(code: i32) -> ErrorKind {
@@ -81,9 +81,9 @@ pub(in crate::engine) fn from_code(code: i32, message: &str) -> Error {
     };
     let text = match advice(kind) {
         Some(advice) => Cow::Borrowed(advice),
-        None if message.starts_with("no such table") => {
-            Cow::Owned(format!("{message}: was it made, with create_tables?"))
-        }
+        None if message.starts_with("no such table") => Cow::Owned(format!(
+            "{message}: was it made, with create_tables? A struct for rows of a query has none: it is asked by `as_table`"
+        )),
         None => Cow::Owned(message.to_owned()),
     };
     let error = Error::new(kind, text).with_code(code);
@@ -126,7 +126,10 @@ pub(in crate::engine) fn from_rusqlite(error: rusqlite::Error) -> Error {
         } => with_cause(from_code(failure.extended_code, msg), error),
         rusqlite::Error::InvalidParameterCount(given, expected) => Error::new(
             ErrorKind::Statement,
-            format!("the statement takes {expected} arguments, {given} were given"),
+            format!(
+                "the statement takes {}, {given} were given",
+                counted(expected, "argument")
+            ),
         ),
         other => Error::new(ErrorKind::Statement, other.to_string()),
     }

@@ -17,8 +17,9 @@ use crate::{
         apply::is_long,
         core::Core,
         nested,
+        obstacle::waited_for,
         recording::Recording,
-        slot::{End, Ticket, Turned, Unserved},
+        slot::{End, HeldBy, Label, Ticket, Turned, Unserved},
         timer,
         writer::{Answer, Unit, Work, lead},
     },
@@ -247,7 +248,7 @@ pub(in crate::engine) fn unserved_error(core: &Core, unserved: &Unserved) -> Err
         Unserved::TimedOut { waited, held_by } => {
             let holder = held_by.as_ref().map_or_else(
                 || "nobody holds it by now".to_owned(),
-                |held| format!("it is held by {}, for {:.1?} so far", held.label, held.age),
+                |held| told(core, held),
             );
             Error::new(
                 ErrorKind::QueueTimeout,
@@ -255,6 +256,16 @@ pub(in crate::engine) fn unserved_error(core: &Core, unserved: &Unserved) -> Err
             )
             .with_waited(*waited)
         }
+    }
+}
+
+/// Who holds the slot; of a log the reader for which it does.
+fn told(core: &Core, held: &HeldBy) -> String {
+    let holder = format!("it is held by {}, for {:.1?} so far", held.label, held.age);
+    let reader = (held.label == Label::LOG).then(|| waited_for(core));
+    match reader.flatten() {
+        Some(reader) => format!("{holder}; the reader is {reader}"),
+        None => holder,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Some commits, and their acknowledgement.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, panic::Location, sync::Arc};
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use crate::{
     entity::Entity,
     error::Result,
     feed::{
-        cursor::acknowledge,
+        cursor::{acknowledge, asked},
         event::Event,
         position::{Inside, Place, Position},
     },
@@ -23,6 +23,7 @@ pub struct Batch<E: Entity> {
     pub(super) events: Vec<Event<E>>,
     pub(super) step: Step,
     pub(super) engine: Engine,
+    pub(super) at: &'static Location<'static>,
 }
 
 /// From where to where a cursor goes with a batch.
@@ -92,7 +93,7 @@ impl<E: Entity> Batch<E> {
     ///
     /// Dropped while it is queued, nothing is acknowledged; dropped while it runs, it is or it is not.
     pub fn ack(&self) -> impl Future<Output = Result<()>> + Send {
-        self.ack_in(&self.engine)
+        self.ack_in(asked(&self.engine, self.at))
     }
 
     /// Acknowledges the batch in a transaction, or a session: with all else that is written there, or not at all. So what a
@@ -144,7 +145,7 @@ impl<E: Entity> Batch<E> {
         &self,
         before: Vec<Statement>,
     ) -> impl Future<Output = Result<()>> + Send {
-        acknowledge(&self.step, &self.engine, before)
+        acknowledge(&self.step, asked(&self.engine, self.at), before)
     }
 }
 

@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use uuid::Uuid;
 
 use crate::{
-    engine::{Engine, ReadSnapshot},
+    engine::{AskedAt, Engine, ReadSnapshot},
     entity::TableDef,
     error::{Error, ErrorKind, Result},
     feed::{
@@ -90,21 +90,27 @@ pub(super) struct State {
     pub(super) last: i64,
 }
 
+/// A place for the statements of feeds.
+pub(super) const fn asked<'e>(engine: &'e Engine, at: &'static Location<'static>) -> AskedAt<'e> {
+    engine.asked_at("a feed", at)
+}
+
 /// Makes the tables of feeds and the cursor, unless they are there, and looks whether the table can be read by its numbers.
 pub(super) fn prepare(
     engine: Engine,
+    at: &'static Location<'static>,
     name: Arc<str>,
     table: &'static TableDef,
     start: Start,
 ) -> BoxFuture<'static, Result<()>> {
     Box::pin(async move {
-        check(&engine, table).await?;
-        make_tables(&engine).await?;
-        create(&engine, &name, table, start).await
+        check(asked(&engine, at), table).await?;
+        make_tables(&engine, at).await?;
+        create(asked(&engine, at), &name, table, start).await
     })
 }
 
-async fn check(engine: &Engine, definition: &'static TableDef) -> Result<()> {
+async fn check(engine: AskedAt<'_>, definition: &'static TableDef) -> Result<()> {
     let table = definition.name;
     let column = definition
         .commit_seq
@@ -138,13 +144,13 @@ async fn check(engine: &Engine, definition: &'static TableDef) -> Result<()> {
 }
 
 /// Makes the tables of feeds, unless they are there.
-pub(super) async fn make_tables(engine: &Engine) -> Result<()> {
+pub(super) async fn make_tables(engine: &Engine, at: &'static Location<'static>) -> Result<()> {
     let found: Option<i64> = raw(
         "SELECT count(*) FROM sqlite_schema
          WHERE name IN ('anabranch_cursors', 'anabranch_parked', 'anabranch_pruned')",
         (),
     )
-    .first(engine)
+    .first(asked(engine, at))
     .await?;
     if found.is_some_and(|tables| usize::try_from(tables) == Ok(TABLES.len())) {
         return Ok(());
@@ -155,7 +161,7 @@ pub(super) async fn make_tables(engine: &Engine) -> Result<()> {
 
 /// Makes the cursor, unless it is there.
 async fn create(
-    engine: &Engine,
+    engine: AskedAt<'_>,
     name: &Arc<str>,
     table: &'static TableDef,
     start: Start,
@@ -175,12 +181,12 @@ async fn create(
             inside,
         ],
     };
-    WriteExecutor::write(engine, Write::statements(vec![statement])?).await?;
+    engine.write(Write::statements(vec![statement])?).await?;
     Ok(())
 }
 
 /// Puts the cursor anew; who has a batch of before cannot acknowledge it any more.
-pub(super) async fn rewind(engine: &Engine, name: &Arc<str>, start: Start) -> Result<bool> {
+pub(super) async fn rewind(engine: AskedAt<'_>, name: &Arc<str>, start: Start) -> Result<bool> {
     let [seq, inside] = start.values();
     let statement = Statement {
         text: "UPDATE anabranch_cursors
@@ -191,7 +197,7 @@ pub(super) async fn rewind(engine: &Engine, name: &Arc<str>, start: Start) -> Re
             .into(),
         args: vec![Value::Text(name.to_string()), seq, inside],
     };
-    let written = WriteExecutor::write(engine, Write::statements(vec![statement])?).await?;
+    let written = engine.write(Write::statements(vec![statement])?).await?;
     Ok(written.changed() > 0)
 }
 

@@ -1,11 +1,13 @@
 //! All cursors of a file.
 
+use std::panic::Location;
+
 use chrono::{DateTime, Utc};
 
 use crate::{
     engine::Engine,
     error::Result,
-    feed::cursor::make_tables,
+    feed::cursor::{asked, make_tables},
     query::raw,
     sql::{Statement, Write, WriteExecutor},
     value::Value,
@@ -39,15 +41,18 @@ pub struct CursorState {
     pub parked: i64,
 }
 
-pub(crate) async fn cursors(engine: &Engine) -> Result<Vec<CursorState>> {
-    make_tables(engine).await?;
+pub(crate) async fn cursors(
+    engine: &Engine,
+    at: &'static Location<'static>,
+) -> Result<Vec<CursorState>> {
+    make_tables(engine, at).await?;
     let found: Vec<(String, String, i64, i64, i64, i64)> = raw(
         "SELECT name, table_name, seq, (SELECT last FROM anabranch_sequence) - seq, acked_at,
                 (SELECT count(*) FROM anabranch_parked WHERE cursor = name)
          FROM anabranch_cursors ORDER BY name",
         (),
     )
-    .all(engine)
+    .all(asked(engine, at))
     .await?;
     let state = |(name, table, seq, behind, acked_at, parked)| CursorState {
         name,
@@ -61,8 +66,12 @@ pub(crate) async fn cursors(engine: &Engine) -> Result<Vec<CursorState>> {
 }
 
 /// Whether it was there.
-pub(crate) async fn remove(engine: &Engine, name: &str) -> Result<bool> {
-    make_tables(engine).await?;
+pub(crate) async fn remove(
+    engine: &Engine,
+    at: &'static Location<'static>,
+    name: &str,
+) -> Result<bool> {
+    make_tables(engine, at).await?;
     let statement = |text: &str| Statement {
         text: text.into(),
         args: vec![Value::Text(name.to_owned())],
@@ -71,5 +80,5 @@ pub(crate) async fn remove(engine: &Engine, name: &str) -> Result<bool> {
         statement("DELETE FROM anabranch_cursors WHERE name = ?1"),
         statement("DELETE FROM anabranch_parked WHERE cursor = ?1"),
     ])?;
-    Ok(WriteExecutor::write(engine, write).await?.changed_by(0) > 0)
+    Ok(asked(engine, at).write(write).await?.changed_by(0) > 0)
 }

@@ -1,10 +1,12 @@
 //! Events that could not be dealt with, kept aside.
 
+use std::panic::Location;
+
 use crate::{
-    engine::Engine,
+    engine::{AskedAt, Engine},
     entity::Entity,
     error::Result,
-    feed::event::Event,
+    feed::{cursor::asked, event::Event},
     query::{Cursor, find, raw},
     sql::{Statement, Write, WriteExecutor},
     value::{PrimaryKey as _, Value},
@@ -46,6 +48,7 @@ pub(super) fn park<E: Entity>(cursor: &str, event: &Event<E>, reason: &str) -> S
 /// At most so many, the oldest first.
 pub(super) async fn parked<E: Entity>(
     engine: &Engine,
+    at: &'static Location<'static>,
     cursor: &str,
     most: u64,
 ) -> Result<Vec<Parked<E>>> {
@@ -55,7 +58,7 @@ pub(super) async fn parked<E: Entity>(
          WHERE cursor = {0} ORDER BY id LIMIT {1}",
         (cursor, most),
     )
-    .all(engine)
+    .all(asked(engine, at))
     .await?;
     let mut all = Vec::with_capacity(found.len());
     for (id, seq, is_deleted, key, reason) in found {
@@ -65,7 +68,7 @@ pub(super) async fn parked<E: Entity>(
         let row = if is_deleted {
             None
         } else {
-            find::<E>(engine, key.clone()).await?
+            find::<E>(asked(engine, at), key.clone()).await?
         };
         all.push(Parked {
             id,
@@ -79,11 +82,11 @@ pub(super) async fn parked<E: Entity>(
 }
 
 /// Whether it was there.
-pub(super) async fn forget(engine: &Engine, cursor: &str, id: i64) -> Result<bool> {
+pub(super) async fn forget(engine: AskedAt<'_>, cursor: &str, id: i64) -> Result<bool> {
     let statement = Statement {
         text: "DELETE FROM anabranch_parked WHERE id = ?1 AND cursor = ?2".into(),
         args: vec![Value::Integer(id), Value::Text(cursor.to_owned())],
     };
-    let written = WriteExecutor::write(engine, Write::statements(vec![statement])?).await?;
+    let written = engine.write(Write::statements(vec![statement])?).await?;
     Ok(written.changed() > 0)
 }

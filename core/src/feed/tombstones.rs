@@ -1,12 +1,12 @@
 //! The deletions of a table: reading them in the order of their commits, and forgetting them.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, panic::Location, sync::Arc, time::Duration};
 
 use crate::{
     engine::Engine,
     entity::Entity,
     error::{Error, ErrorKind, Result},
-    feed::cursor::make_tables,
+    feed::cursor::{asked, make_tables},
     query::Cursor,
     schema::{TOMBSTONE_SEQ, tombstones_of},
     sql::{Cost, Executor, Identifier, Read, Statement, Write, WriteExecutor},
@@ -132,7 +132,11 @@ fn decode<E: Entity>(row: &dyn Row) -> Result<Tombstone<E::Key>> {
 }
 
 /// Forgets deletions; how many.
-pub(crate) async fn prune<E: Entity>(engine: &Engine, retention: Retention) -> Result<u64> {
+pub(crate) async fn prune<E: Entity>(
+    engine: &Engine,
+    at: &'static Location<'static>,
+    retention: Retention,
+) -> Result<u64> {
     if !E::TABLE.tombstones {
         return Err(Error::new(
             ErrorKind::Model,
@@ -140,7 +144,7 @@ pub(crate) async fn prune<E: Entity>(engine: &Engine, retention: Retention) -> R
         )
         .with_table(E::TABLE.name));
     }
-    make_tables(engine).await?;
+    make_tables(engine, at).await?;
     let deleted = Identifier(&tombstones_of(E::TABLE.name)).to_string();
     let condition = format!(
         "{TOMBSTONE_SEQ} > 0 AND anabranch_deleted_at <= unixepoch() - ?2
@@ -165,5 +169,5 @@ pub(crate) async fn prune<E: Entity>(engine: &Engine, retention: Retention) -> R
         )),
         statement(format!("DELETE FROM {deleted} WHERE {condition}")),
     ])?;
-    Ok(WriteExecutor::write(engine, write).await?.changed_by(1))
+    Ok(asked(engine, at).write(write).await?.changed_by(1))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::observe::Holder;
+use crate::observe::{Holder, seconds};
 
 /// The state of the write-ahead log; [`Database::wal_status`](crate::database::Database::wal_status) reads it.
 ///
@@ -33,7 +33,8 @@ pub struct WalStatus {
     pub outcome: WalOutcome,
     /// How many passes in a row left something undone for a reader.
     pub incomplete_passes: u32,
-    /// Since the last pass that was complete, or since the file was opened.
+    /// Since the last pass that was complete, or since the file was opened; `seconds_since_complete` where it is serialized.
+    #[serde(rename = "seconds_since_complete", serialize_with = "seconds")]
     pub since_complete: Duration,
     /// The reader of this process that is open for longest: a snapshot, a stream, a query, a session, or an exclusive
     /// transaction.

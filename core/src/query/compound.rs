@@ -273,6 +273,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn all<'c>(
         self,
         executor: impl Executor<'c>,
@@ -296,6 +297,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn first<'c>(
         mut self,
         executor: impl Executor<'c>,
@@ -313,6 +315,7 @@ impl<E: Entity, S: Selection<E>> Compound<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn count<'c>(
         self,
         executor: impl Executor<'c>,

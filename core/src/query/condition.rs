@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData, ops};
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, counted},
     sql::Predicate,
     value::ValueError,
 };
@@ -102,6 +102,13 @@ pub(crate) enum Invalid {
     Value(ValueError),
     /// Something that cannot be asked.
     Refused(&'static str),
+    /// SQL of the application that has other placeholders than arguments.
+    Placeholders {
+        sql: &'static str,
+        /// How many arguments it asks for, where its braces can be read.
+        asked: Option<usize>,
+        given: usize,
+    },
     /// Something is asked of the row around a query, and there is none.
     NoRowAround { table: &'static str },
 }
@@ -258,6 +265,23 @@ impl From<Invalid> for Error {
             }
             Invalid::Value(error) => Self::new(ErrorKind::Value, error.to_string()),
             Invalid::Refused(message) => Self::new(ErrorKind::Refused, message),
+            Invalid::Placeholders { sql, asked, given } => {
+                let what = match asked {
+                    Some(asked) if asked != given => {
+                        let asked = counted(asked, "argument");
+                        format!("the SQL has placeholders for {asked}, {given} were given")
+                    }
+                    Some(_) => "the SQL has no placeholder for one of its arguments".to_owned(),
+                    None => "a placeholder of the SQL cannot be read".to_owned(),
+                };
+                Self::new(
+                    ErrorKind::Refused,
+                    format!(
+                        "{what}: `{{}}` stands for the next argument, `{{0}}` for the first, `{{{{` and `}}}}` for braces"
+                    ),
+                )
+                .with_statement(sql)
+            }
             Invalid::NoRowAround { table } => Self::new(
                 ErrorKind::Refused,
                 "`outer` names a column of a row around the query, and there is none of its entity: put the query into a \

@@ -47,6 +47,7 @@ use crate::{
     clippy::needless_pass_by_value,
     reason = "callers mostly have a key at hand, not a place to borrow it from"
 )]
+#[track_caller]
 pub fn find<'c, E: Entity>(
     executor: impl Executor<'c>,
     key: E::Key,

@@ -236,13 +236,12 @@ fn pieces(sql: &'static str, nodes: Vec<Node>) -> Result<Vec<Piece>, Invalid> {
     let terms: Vec<_> = (nodes.into_iter())
         .map(|node| node.term)
         .collect::<Result<_, _>>()?;
-    const MISMATCH: Invalid = Invalid::Refused(
-        "the placeholders of SQL do not match its arguments: `{}` stands for the next one, `{0}` for the first, `{{` and `}}` for braces",
-    );
+    let given = terms.len();
+    let mismatch = |asked| Invalid::Placeholders { sql, asked, given };
     let mut pieces = Vec::new();
     let mut used = vec![false; terms.len()];
     let mut text = String::new();
-    let mut next = 0;
+    let (mut next, mut asked) = (0, 0_usize);
     let mut rest = sql;
     while let Some(at) = rest.find(['{', '}']) {
         let (before, brace) = rest.split_at(at);
@@ -253,21 +252,23 @@ fn pieces(sql: &'static str, nodes: Vec<Node>) -> Result<Vec<Piece>, Invalid> {
             continue;
         }
         let inside = brace.strip_prefix('{').and_then(|it| it.split_once('}'));
-        let (number, after) = inside.ok_or(MISMATCH)?;
-        let position = if number.is_empty() {
+        let (number, after) = inside.ok_or_else(|| mismatch(None))?;
+        let position: usize = if number.is_empty() {
             next += 1;
             next - 1
         } else {
-            number.parse().map_err(|_| MISMATCH)?
+            number.parse().map_err(|_| mismatch(None))?
         };
-        let term = terms.get(position).ok_or(MISMATCH)?;
-        used[position] = true;
-        pieces.push(Piece::Sql(std::mem::take(&mut text).into()));
-        pieces.push(Piece::Term(term.clone()));
+        asked = asked.max(position.saturating_add(1));
+        if let Some(term) = terms.get(position) {
+            used[position] = true;
+            pieces.push(Piece::Sql(std::mem::take(&mut text).into()));
+            pieces.push(Piece::Term(term.clone()));
+        }
         rest = after;
     }
-    if used.contains(&false) {
-        return Err(MISMATCH);
+    if asked > given || used.contains(&false) {
+        return Err(mismatch(Some(asked)));
     }
     text.push_str(rest.trim_end().trim_end_matches(';'));
     pieces.push(Piece::Sql(text.into()));

@@ -130,6 +130,7 @@ impl<E: Entity, S: Selection<E>> Paged<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn read<'c>(
         self,
         executor: impl Executor<'c>,

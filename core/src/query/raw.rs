@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, marker::PhantomData};
 
 use crate::{
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, counted},
     query::{Arguments, condition::Invalid, fragment, run::read},
     sql::{Cost, Executor, Piece, Read, Rows, statement_of},
     value::{ColumnType, Row},
@@ -156,8 +156,8 @@ fn has_width(row: &dyn Row, width: usize) -> Result<()> {
     Err(Error::new(
         ErrorKind::Decode,
         format!(
-            "the statement gives {} columns, and is read as {width}",
-            row.width()
+            "the statement gives {}, and is read as {width}",
+            counted(row.width(), "column")
         ),
     ))
 }
@@ -182,6 +182,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn all<'c>(
         self,
         executor: impl Executor<'c>,
@@ -198,6 +199,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn first<'c>(
         self,
         executor: impl Executor<'c>,
@@ -216,6 +218,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn optional<'c>(
         self,
         executor: impl Executor<'c>,
@@ -242,6 +245,7 @@ impl<T: FromRow> RawQuery<T> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn one<'c>(self, executor: impl Executor<'c>) -> impl Future<Output = Result<T>> + Send {
         read(executor, self.into_read(), |rows| {
             let mut rows = rows.into_iter();
@@ -278,6 +282,7 @@ impl<T: FromRow> RawQuery<T> {
     /// assert_eq!(names.try_next().await?.as_deref(), Some("tea"));
     /// # Ok(()) }
     /// ```
+    #[track_caller]
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, T> {
         match self.into_read() {
             Ok(read) => executor.stream(read),

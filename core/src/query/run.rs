@@ -78,6 +78,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn all<'c>(
         self,
         executor: impl Executor<'c>,
@@ -94,6 +95,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn first<'c>(
         self,
         executor: impl Executor<'c>,
@@ -112,6 +114,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn one<'c>(
         self,
         executor: impl Executor<'c>,
@@ -130,6 +133,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn optional<'c>(
         self,
         executor: impl Executor<'c>,
@@ -146,6 +150,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn count<'c>(
         self,
         executor: impl Executor<'c>,
@@ -168,6 +173,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn exists<'c>(
         self,
         executor: impl Executor<'c>,
@@ -190,6 +196,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn sum<'c, T: Summed, P: Part>(
         self,
         expression: Column<E, T, P>,
@@ -210,6 +217,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn min<'c, T: Nullable, P: Part>(
         self,
         expression: Column<E, T, P>,
@@ -230,6 +238,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn max<'c, T: Nullable, P: Part>(
         self,
         expression: Column<E, T, P>,
@@ -250,6 +259,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn avg<'c, T: Number, P: Part>(
         self,
         expression: Column<E, T, P>,
@@ -259,6 +269,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// One value of all rows. The order is of no matter; with a limit it would be, so that is not taken.
+    #[track_caller]
     fn made_of_all<'c, T: ColumnType + Send + 'static>(
         mut self,
         aggregate: Expr<E, T>,
@@ -274,6 +285,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
         self.select(aggregate).only_row(executor)
     }
 
+    #[track_caller]
     fn only_row<'c>(
         self,
         executor: impl Executor<'c>,
@@ -287,6 +299,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     /// Reads the rows as they are asked for, without keeping them all in memory. An invalid query is a stream of
     /// one error, and so is one that needs more than one statement: what to-many relations lead to is read for all rows
     /// at once.
+    #[track_caller]
     pub fn stream<'c>(self, executor: impl Executor<'c>) -> Rows<'c, S::Output> {
         match self.into_read() {
             Ok(read) => executor.stream(read),
@@ -322,6 +335,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// Runs the query, and makes something of its rows.
+    #[track_caller]
     pub(crate) fn run<'c, R: Send + 'c>(
         self,
         executor: impl Executor<'c>,
@@ -388,6 +402,7 @@ impl<E: Entity, S: Selection<E>> Query<E, S> {
     }
 
     /// Reads at most one row, and makes something of it.
+    #[track_caller]
     fn only<'c, R: Send + 'c>(
         self,
         executor: impl Executor<'c>,
@@ -501,6 +516,7 @@ pub(in crate::query) fn decode_whole<E: Entity, S: Selection<E>>(
 ///
 /// Combinators instead of an `async` block: in a block that is generic over [`Executor`], the compiler forgets for
 /// which lifetime it is one, and the future could not be spawned (rust-lang/rust#100013).
+#[track_caller]
 pub(in crate::query) fn read<'c, T: Send + 'static, R: Send>(
     executor: impl Executor<'c>,
     read: Result<Read<T>>,

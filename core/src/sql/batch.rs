@@ -99,6 +99,8 @@ pub(crate) struct Receipt {
     pub computed: Vec<(usize, Vec<Value>)>,
     /// How many rows each step changed of which [`Expect::Any`] is expected, with its position in [`Batch::steps`].
     pub changed: Vec<(usize, u64)>,
+    /// The first rows of a [`Chunk`](crate::sql::Chunk) that were passed over.
+    pub passed_over: Vec<usize>,
 }
 
 /// A step that did not change exactly one row.

@@ -23,6 +23,8 @@ pub(crate) struct Chunk {
     pub key: Option<ChunkKey>,
     /// What it means when nothing was changed for a row.
     pub unchanged: Unchanged,
+    /// Of how many rows that are passed over it is told which they are.
+    pub tells: usize,
 }
 
 /// A statement for so many rows.

@@ -106,11 +106,14 @@ impl Entity {
             /// # Cancel safety
             ///
             /// Dropping the future stops the read.
-            #visibility async fn find<'c>(
+            #[track_caller]
+            #visibility fn find<'c>(
                 executor: impl #krate::sql::Executor<'c>,
                 key: impl ::core::convert::Into<<Self as #krate::entity::Entity>::Key>,
-            ) -> #krate::error::Result<::core::option::Option<Self>> {
-                #krate::query::find::<Self>(executor, ::core::convert::Into::into(key)).await
+            ) -> impl ::core::future::Future<
+                Output = #krate::error::Result<::core::option::Option<Self>>,
+            > + ::core::marker::Send {
+                #krate::query::find::<Self>(executor, ::core::convert::Into::into(key))
             }
         }
     }

@@ -43,6 +43,15 @@ impl Backup {
                 ),
             ));
         }
+        if !self.replace && self.target.symlink_metadata().is_ok() {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} is there already: --replace replaces it",
+                    self.target.display()
+                ),
+            ));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .map_err(|error| Error::new(ErrorKind::Io, "no runtime").with_source(error))?;
@@ -71,10 +80,12 @@ impl Backup {
             note(&format!("note: not checked: {unchecked}"));
         }
         print(&format!(
-            "{}: {} rows in {} tables, {} bytes, {:.1?}",
+            "{}: {} row{} in {} table{}, {} bytes, {:.1?}",
             report.path.display(),
             report.rows,
+            if report.rows == 1 { "" } else { "s" },
             report.tables,
+            if report.tables == 1 { "" } else { "s" },
             report.bytes,
             report.elapsed
         ))

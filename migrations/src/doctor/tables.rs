@@ -53,8 +53,9 @@ pub(super) fn missing_indexes(connection: &Connection) -> Result<Vec<Finding>> {
             if !is_covered {
                 let list: Vec<_> = columns.iter().map(|column| quoted(column)).collect();
                 let message = format!(
-                    "no index begins with {}: deleting or changing what it refers to reads the whole table; CREATE INDEX … ON {} ({})",
+                    "no index begins with {}: deleting or changing what it refers to reads the whole table; CREATE INDEX {} ON {} ({})",
                     columns.join(", "),
+                    quoted(&free_name(connection, &table, &columns)?),
                     quoted(&table),
                     list.join(", ")
                 );
@@ -64,6 +65,16 @@ pub(super) fn missing_indexes(connection: &Connection) -> Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+/// A name for an index, as the library would give it, that nothing has yet.
+fn free_name(connection: &Connection, table: &str, columns: &[String]) -> Result<String> {
+    let name = format!("{table}_{}", columns.join("_"));
+    let taken = texts(connection, "SELECT lower(name) FROM main.sqlite_schema", [])?;
+    let names = (2_u32..).map(|number| format!("{name}_{number}"));
+    let mut names = std::iter::once(name.clone()).chain(names);
+    let free = names.find(|name| !taken.contains(&name.to_ascii_lowercase()));
+    Ok(free.unwrap_or(name))
 }
 
 /// Tables that are not STRICT, though all types and values would do.

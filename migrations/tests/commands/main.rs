@@ -181,7 +181,7 @@ fn the_doctor_finds_what_is_wrong_and_what_could_be_better() {
         BrokenReference bill: row 1 refers to a row of customer that is not there
         Unstamped event: 2 rows have no commit number in seq: a program without the library wrote them, or they are older than the column; stamp_foreign_writes stamps those to come
         HardLinks the file has 2 names (hard links): whoever opens it by another one than the rest does not find its log, and damages it: remove the others
-        MissingIndex bill: no index begins with customer: deleting or changing what it refers to reads the whole table; CREATE INDEX … ON "bill" ("customer")
+        MissingIndex bill: no index begins with customer: deleting or changing what it refers to reads the whole table; CREATE INDEX "bill_customer" ON "bill" ("customer")
         Strict loose: all values fit their types: the table could be STRICT
     "#]]
     .assert_eq(&findings(&examined));
@@ -268,7 +268,7 @@ fn backup_copies_a_database_that_is_in_use() {
     let to = target.to_str().unwrap();
     let output = anabranch(&["backup", to], &path);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(text(&output.stdout).contains("3 rows in 1 tables"));
+    assert!(text(&output.stdout).contains("3 rows in 1 table, "));
     expect![[r#"
         copying 2 pages
         verifying 2 pages
@@ -276,7 +276,8 @@ fn backup_copies_a_database_that_is_in_use() {
     .assert_eq(&text(&output.stderr));
     let output = anabranch(&["backup", to], &path);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("a file is there already"));
+    let said = text(&output.stderr);
+    assert!(said.contains("is there already: --replace"), "{said}");
     let output = anabranch(&["backup", to, "--replace", "--compact"], &path);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(examine(&target).unwrap().findings.is_empty());
@@ -297,6 +298,16 @@ fn backup_leaves_the_mode_of_a_database_as_it_is() {
 }
 
 #[test]
+fn a_database_in_rollback_mode_has_no_log() {
+    let (_folder, path) = database("CREATE TABLE note (text TEXT) STRICT");
+    let output = anabranch(&["wal"], &path);
+    assert_eq!(
+        text(&output.stdout),
+        "no log: the database is in rollback mode\n"
+    );
+}
+
+#[test]
 fn wal_shows_what_waits_in_the_log() {
     let (_folder, path) = database(WAL);
     let output = anabranch(&["wal", "--once"], &path);
@@ -308,12 +319,12 @@ fn wal_shows_what_waits_in_the_log() {
     let output = anabranch(&["wal"], &path);
     assert_eq!(
         text(&output.stdout),
-        "4152 bytes, 1 frames, 1 of them not in the file yet\n"
+        "4152 bytes, 1 frame, 1 of them not in the file yet\n"
     );
     let output = anabranch(&["wal", "--json"], &path);
     assert_eq!(
         text(&output.stdout),
-        "{\"bytes\":4152,\"frames\":1,\"moved\":0}\n"
+        "{\"is_wal\":true,\"bytes\":4152,\"frames\":1,\"moved\":0}\n"
     );
     // A line each second, until it is ended.
     let mut watching = Command::new(env!("CARGO_BIN_EXE_anabranch"))

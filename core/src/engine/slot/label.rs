@@ -20,6 +20,9 @@ pub(in crate::engine) struct Label {
 
 impl Label {
     pub(super) const SAVE: Self = Self::new("a save");
+    /// Nobody writes, so that the log grows no more.
+    pub(in crate::engine) const LOG: Self =
+        Self::new("a log near its limit, for a reader in the way");
 
     pub(in crate::engine) const fn new(what: &'static str) -> Self {
         Self { what, at: None }

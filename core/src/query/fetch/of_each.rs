@@ -119,6 +119,7 @@ impl<E: Entity, R: Related, J: Through, N: Selection<R::Entity>> OfEach<E, R, J,
     /// # Cancel safety
     ///
     /// Nothing is changed; the answer is lost.
+    #[track_caller]
     pub fn all<'c>(
         self,
         executor: impl Executor<'c>,
