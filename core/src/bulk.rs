@@ -44,6 +44,7 @@ mod answer;
 mod bad_line;
 #[cfg(feature = "axum")]
 mod body;
+mod builder;
 #[cfg(feature = "csv")]
 mod csv;
 #[cfg(feature = "csv")]
@@ -66,8 +67,8 @@ pub use self::csv::Csv;
 pub use self::{answer::ImportAnswer, body::ImportBody};
 pub use self::{
     bad_line::BadLine,
+    builder::Bulk,
     import::{Format, Import},
     operation::{BulkOperation, Deleting, Inserting, Updating, Upserting},
     report::{BulkError, BulkProgress, BulkReport, PassedOver},
-    run::Bulk,
 };

@@ -100,6 +100,7 @@ use crate::{
     engine::{self, Engine, ReadSnapshot, commit_or},
     entity::{CommitSeq, Entity},
     error::{ApplicationError, Error, ErrorKind, Result},
+    observe::FeedTold,
     query::{Condition, Query, raw},
     sql::{Write, WriteExecutor},
 };
@@ -121,6 +122,7 @@ pub struct Feed<E: Entity> {
     is_prepared: bool,
     /// The last commit, and the generation of the cursor, with which nothing was found.
     idle: Option<(i64, i64)>,
+    told: FeedTold,
 }
 
 impl<E: Entity> fmt::Debug for Feed<E> {
@@ -154,6 +156,7 @@ impl<E: Entity> Feed<E> {
             look_every: Duration::from_millis(100),
             is_prepared: false,
             idle: None,
+            told: FeedTold::default(),
         }
     }
 }
@@ -501,6 +504,8 @@ impl<E: Entity> Feed<E> {
             epoch,
         };
         let taken = reading.next(state.last, from.clone()).await?;
+        let behind = state.last.abs_diff(state.place.seq);
+        self.told.looked(taken.events.len(), behind);
         let batch = Batch {
             events: taken.events,
             step: Step {
@@ -534,6 +539,7 @@ impl<E: Entity> Feed<E> {
         }
         let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
         prepare(engine, self.at, name, E::TABLE, start).await?;
+        self.told = FeedTold::of(self.engine.namespace(), &self.name);
         self.is_prepared = true;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What the library counts about itself, and what it can say of the file.
 
+mod feeds;
 mod gauges;
 mod handles;
 mod health;
@@ -10,6 +11,7 @@ mod told;
 mod wal;
 
 pub(crate) use self::{
+    feeds::FeedTold,
     gauges::{Gauges, PoolState},
     handles::{CounterHandle, HistogramHandle, Namespace},
     summary::Operation,

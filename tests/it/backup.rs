@@ -189,7 +189,8 @@ fn assert_one_state(report: &BackupReport) {
     let rows = ask("SELECT count(*) FROM note")
         + ask("SELECT count(*) FROM accounts")
         + ask("SELECT count(*) FROM anabranch_sequence")
-        + ask("SELECT count(*) FROM anabranch_stamped");
+        + ask("SELECT count(*) FROM anabranch_stamped")
+        + ask("SELECT count(*) FROM anabranch_epoch");
     assert_eq!(report.rows, rows.unsigned_abs());
 }
 

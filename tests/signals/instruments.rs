@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::between;
 use crate::capture::{Told, Value, open, recorded};
-use anabranch::{database::DatabaseBuilder, engine::ConcurrentOptions, observe::Instrument};
+use anabranch::{
+    database::DatabaseBuilder, engine::ConcurrentOptions, observe::Instrument, prelude::*,
+};
 use anabranch_tests::note::{Note, note};
 
 /// What is recorded of one database.
@@ -43,6 +45,14 @@ impl Recorded {
     }
 }
 
+#[derive(Debug, Entity)]
+struct Numbered {
+    #[entity(id)]
+    id: i64,
+    #[entity(commit_seq, index)]
+    seq: CommitSeq,
+}
+
 #[tokio::test]
 async fn what_was_done_is_in_the_instruments() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,6 +67,17 @@ async fn what_was_done_is_in_the_instruments() {
     });
     let end = async { tx.commit().await.unwrap() };
     futures_util::future::join(futures_util::future::join_all(saves), end).await;
+
+    // A feed.
+    db.create_tables::<Numbered>().await.unwrap();
+    let mut ctx = db.context();
+    ctx.add(Numbered {
+        id: 0,
+        seq: CommitSeq(0),
+    });
+    ctx.save_changes().await.unwrap();
+    let mut feed = db.feed::<Numbered>("mailer");
+    feed.next_batch().await.unwrap().ack().await.unwrap();
 
     // Conflicts and reruns.
     let mut ctx = db.context();
@@ -148,6 +169,7 @@ async fn what_was_done_is_in_the_instruments() {
         ("anabranch.checkpoint.duration", "complete"),
         ("anabranch.wal.bytes", ""),
         ("anabranch.queue.depth", ""),
+        ("anabranch.feed.lag", "mailer"),
     ] {
         assert!(!seen.samples(name, label).is_empty(), "{name} {label}");
     }

@@ -1,38 +1,31 @@
-//! The builder of bulk operations, and how they run.
+//! How bulk operations run.
 
 use std::{
     collections::VecDeque,
-    convert::Infallible,
-    fmt,
     future::poll_fn,
     ops::{ControlFlow, Range},
-    panic::Location,
-    pin::pin,
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
 };
 
-use futures_core::Stream;
-use futures_util::{StreamExt as _, stream};
 use tracing::{Instrument as _, Span};
 
 use crate::{
     bulk::{
-        BulkError, BulkOperation, BulkProgress, BulkReport, Inserting, PassedOver, Updating,
+        Bulk, BulkError, BulkOperation, BulkProgress, BulkReport, PassedOver,
         operation::Prepared,
-        source::{Row, Rows, Source},
+        source::{Row, Source},
     },
-    engine::{BulkWriter, Engine, Hold},
-    entity::{Column, Entity},
-    error::{ApplicationError, Error, ErrorKind, Result},
+    engine::{BulkWriter, Hold},
+    error::{Error, ErrorKind, Result},
     observe::span,
     sql::{Chunk, Receipt, Refusal},
     value::Value,
 };
 
 /// How many rows a transaction has unless told otherwise.
-const CHUNK_ROWS: usize = 1_000;
+pub(in crate::bulk) const CHUNK_ROWS: usize = 1_000;
 /// After so many rows that came without a wait others get a turn, also where none of them is written.
 const ROWS_IN_A_TURN: usize = CHUNK_ROWS;
 /// A chunk with this many bytes of text and blobs is written, however few its rows.
@@ -40,379 +33,58 @@ const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 /// Of how many rows that are passed over it is told which they are.
 const KEPT_PASSED_OVER: usize = 100;
 
-/// A bulk operation that is being described; one of its ends, such as [`run`](Bulk::run), does it.
-///
-/// See [the module](crate::bulk) for what all have in common.
-#[must_use = "a bulk operation does nothing until it is run"]
-pub struct Bulk<'p, O> {
-    engine: Engine,
-    at: &'static Location<'static>,
-    operation: O,
-    chunk_rows: usize,
-    hold: Hold,
-    skip_rows: u64,
-    total: Option<u64>,
-    progress: Option<Progress<'p>>,
-}
-
-type Progress<'p> = Box<dyn FnMut(BulkProgress) -> ControlFlow<()> + Send + 'p>;
-
-impl<'p, O: BulkOperation> Bulk<'p, O> {
-    pub(crate) fn new(engine: Engine, at: &'static Location<'static>, operation: O) -> Self {
-        Self {
-            engine,
-            at,
-            operation,
-            chunk_rows: CHUNK_ROWS,
-            hold: Hold::Chunk,
-            skip_rows: 0,
-            total: None,
-            progress: None,
+/// Runs a bulk operation with the rows of a source.
+pub(in crate::bulk) async fn run<O: BulkOperation>(
+    mut bulk: Bulk<'_, O>,
+    source: &mut impl Source<O::Item>,
+) -> Result<BulkReport, BulkError> {
+    let began = Instant::now();
+    let mut report = BulkReport {
+        rows: bulk.skip_rows,
+        ..BulkReport::default()
+    };
+    let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
+    let prepared = bulk.operation.prepare().map_err(none)?;
+    bulk.engine.refuse_nested().map_err(none)?;
+    // Before it has the writer: there is nothing to write yet.
+    let skipped = skip(bulk.skip_rows, source).await;
+    report.elapsed = began.elapsed();
+    match skipped {
+        Ok(rows) if rows == bulk.skip_rows => {}
+        Ok(rows) => {
+            report.rows = rows;
+            report.is_complete = true;
+            return Ok(report);
+        }
+        Err((error, place)) => {
+            report.rows = place.row;
+            let (rows, lines) = among(&[place]);
+            return Err(BulkError::new(error, rows, lines, report));
         }
     }
-
-    /// How many rows a transaction has: 1,000 unless told otherwise, and at least one. More do not make it much faster,
-    /// and keep others waiting for longer. Rows with large values end a chunk early, at eight megabytes.
-    pub fn chunk_rows(mut self, rows: usize) -> Self {
-        self.chunk_rows = rows.max(1);
-        self
-    }
-
-    /// Keeps the writer from the first row that is not [skipped](Self::skip_rows) to the last: nobody else of this process
-    /// writes meanwhile. Chunks are transactions of their own all the same. Who waits for the writer for longer than
-    /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error. A source that writes to the
-    /// same database itself gets one at once, of the kind [`Nested`](ErrorKind::Nested); if it has another task do so, that
-    /// task waits for the timeout.
-    pub const fn exclusive(mut self) -> Self {
-        if matches!(self.hold, Hold::Chunk) {
-            self.hold = Hold::Slot;
-        }
-        self
-    }
-
-    /// Writes all rows in one transaction, or none; nobody else of this process writes meanwhile. The log grows by all that
-    /// is written, and progress tells of rows that are not committed yet.
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # struct Item { #[entity(id)] id: i64, #[entity(unique)] name: String }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Item>().await?;
-    /// let items = (0..5_000).map(|n| Item { id: 0, name: (n % 4_000).to_string() });
-    /// let failed = db.bulk_insert().atomic().run(items).await.unwrap_err();
-    /// assert_eq!((failed.row(), failed.report().written), (Some(4_000), 0));
-    /// assert_eq!(Item::query().count(&db).await?, 0);
-    /// # Ok(()) }
-    /// ```
-    pub const fn atomic(mut self) -> Self {
-        self.hold = Hold::Transaction;
-        self
-    }
-
-    /// Leaves out this many rows at the beginning of the source: those that a [report](BulkReport::rows) says are done.
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # struct Item { #[entity(id)] id: i64, name: String }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Item>().await?;
-    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
-    /// let report = db.bulk_insert().skip_rows(200).run(items(250)).await?;
-    /// assert_eq!((report.rows, report.written), (250, 50));
-    /// # Ok(()) }
-    /// ```
-    pub const fn skip_rows(mut self, rows: u64) -> Self {
-        self.skip_rows = rows;
-        self
-    }
-
-    /// How many rows the source has, for the estimate of the time that remains. Iterators that know it need not be told.
-    pub const fn expect_rows(mut self, rows: u64) -> Self {
-        self.total = Some(rows);
-        self
-    }
-
-    /// Calls this after each transaction, on the calling task. `ControlFlow::Break` stops the operation: the chunk that is
-    /// being written meanwhile is finished, one that waits for the writer is not begun, and the report says how far it came. Of [`atomic`](Self::atomic) ones nothing stays.
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// use std::ops::ControlFlow;
-    ///
-    /// # #[derive(Debug, Entity)]
-    /// # struct Item { #[entity(id)] id: i64, name: String }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Item>().await?;
-    /// let items = (0..100_000).map(|n| Item { id: 0, name: n.to_string() });
-    /// let report = db
-    ///     .bulk_insert()
-    ///     .on_progress(|progress| {
-    ///         println!("{} of {:?}, {:?} to go", progress.rows, progress.total, progress.remaining);
-    ///         if progress.rows >= 5_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    ///     })
-    ///     .run(items)
-    ///     .await?;
-    /// assert!(!report.is_complete);
-    /// assert_eq!(Item::query().count(&db).await?, report.written);
-    /// # Ok(()) }
-    /// ```
-    pub fn on_progress(
-        mut self,
-        progress: impl FnMut(BulkProgress) -> ControlFlow<()> + Send + 'p,
-    ) -> Self {
-        self.progress = Some(Box::new(progress));
-        self
-    }
-
-    /// Runs it with the rows of an iterator.
-    ///
-    /// # Errors
-    ///
-    /// A [`BulkError`] with the row: `Value` for what cannot be stored, the kinds of constraints, `Constraint` also where a
-    /// trigger (`RAISE(IGNORE)`) keeps a row as it is, `Conflict` for an update whose row is gone or has another version; and
-    /// what writing can meet.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped meanwhile, it stops: what was committed stays, the chunk that is being written is committed or not, and one
-    /// that still waits for the writer is not written.
-    pub async fn run(
-        self,
-        rows: impl IntoIterator<Item = O::Item, IntoIter: Send>,
-    ) -> Result<BulkReport, BulkError> {
-        self.run_try(rows.into_iter().map(Ok::<_, Infallible>))
-            .await
-    }
-
-    /// Runs it with the rows of an iterator that may fail, such as a reader of lines. Rows before the failure are written,
-    /// unless it is [`atomic`](Self::atomic).
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run); an error of the iterator has the kind `Application`, and is its source.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`run`](Self::run).
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # struct Item { #[entity(id)] id: i64, price: i64 }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Item>().await?;
-    /// let items = "3 5 x 7".split(' ').map(|price| price.parse().map(|price| Item { id: 0, price }));
-    /// let failed = db.bulk_insert().run_try(items).await.unwrap_err();
-    /// assert_eq!((failed.kind(), failed.row()), (ErrorKind::Application, Some(2)));
-    /// assert_eq!(failed.report().written, 2);
-    /// # Ok(()) }
-    /// ```
-    pub async fn run_try<X: Into<ApplicationError>>(
-        mut self,
-        rows: impl IntoIterator<Item = Result<O::Item, X>, IntoIter: Send>,
-    ) -> Result<BulkReport, BulkError> {
-        let rows = rows.into_iter();
-        if let (least, Some(most)) = rows.size_hint()
-            && least == most
-        {
-            self.total.get_or_insert(most as u64);
-        }
-        self.run_try_stream(stream::iter(rows)).await
-    }
-
-    /// Runs it with the rows of a stream.
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # struct Item { #[entity(id)] id: i64, name: String }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Item>().await?;
-    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
-    /// let (send, receive) = tokio::sync::mpsc::channel(10);
-    /// tokio::spawn(async move {
-    ///     for item in items(250) {
-    ///         send.send(item).await.unwrap(); // as they come
-    ///     }
-    /// });
-    /// let received = futures_util::stream::unfold(receive, async |mut receive| Some((receive.recv().await?, receive)));
-    /// assert_eq!(db.bulk_insert().run_stream(received).await?.written, 250);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`run`](Self::run).
-    pub async fn run_stream(
-        self,
-        rows: impl Stream<Item = O::Item> + Send,
-    ) -> Result<BulkReport, BulkError> {
-        self.run_try_stream(rows.map(Ok::<_, Infallible>)).await
-    }
-
-    /// Runs it with the rows of a stream that may fail. Rows before the failure are written, unless it is
-    /// [`atomic`](Self::atomic).
-    ///
-    /// # Errors
-    ///
-    /// As [`run_try`](Self::run_try).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`run`](Self::run).
-    pub async fn run_try_stream<X: Into<ApplicationError>>(
-        self,
-        rows: impl Stream<Item = Result<O::Item, X>> + Send,
-    ) -> Result<BulkReport, BulkError> {
-        self.run_source(Rows(pin!(rows))).await
-    }
-
-    /// Runs it with the rows of a source.
-    pub(in crate::bulk) async fn run_source(
-        self,
-        mut source: impl Source<O::Item>,
-    ) -> Result<BulkReport, BulkError> {
-        let ended = self.run_rows(&mut source).await;
-        source.complete(ended)
-    }
-
-    async fn run_rows(
-        mut self,
-        source: &mut impl Source<O::Item>,
-    ) -> Result<BulkReport, BulkError> {
-        let began = Instant::now();
-        let mut report = BulkReport {
-            rows: self.skip_rows,
-            ..BulkReport::default()
-        };
-        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
-        let prepared = self.operation.prepare().map_err(none)?;
-        self.engine.refuse_nested().map_err(none)?;
-        // Before it has the writer: there is nothing to write yet.
-        let skipped = skip(self.skip_rows, source).await;
-        report.elapsed = began.elapsed();
-        match skipped {
-            Ok(rows) if rows == self.skip_rows => {}
-            Ok(rows) => {
-                report.rows = rows;
-                report.is_complete = true;
-                return Ok(report);
-            }
-            Err((error, place)) => {
-                report.rows = place.row;
-                let (rows, lines) = among(&[place]);
-                return Err(BulkError::new(error, rows, lines, report));
-            }
-        }
-        let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
-        let span = span::bulk(self.engine.namespace(), prepared.table.name);
-        let writer = self.engine.bulk(self.hold, self.at);
-        let writer = writer.instrument(span.clone()).await.map_err(none)?;
-        let mut run = Run {
-            bulk: self,
-            prepared,
-            writer,
-            values: Vec::new(),
-            bytes: 0,
-            taken: Taken::default(),
-            on_their_way: VecDeque::new(),
-            written: report.clone(),
-            report,
-            in_this_turn: 0,
-            began,
-            span: span.clone(),
-            has_ended: false,
-        };
-        let ended = run.drive(source).instrument(span).await;
-        run.has_ended = true;
-        run.tell_end(ended.as_ref().map_err(BulkError::kind));
-        ended
-    }
-}
-
-impl<E: Entity> Bulk<'_, Inserting<E>> {
-    /// Passes over rows for which another one with the same key, or the same unique values, is there, and those that a
-    /// trigger passes over (`RAISE(IGNORE)`). Other constraints stay errors. The report has their
-    /// [number](BulkReport::passed_over) and the [first of them](BulkReport::first_passed_over).
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # struct Word { #[entity(id)] id: i64, #[entity(unique)] text: String }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Word>().await?;
-    /// let words = "tea cake tea".split(' ').map(|text| Word { id: 0, text: text.into() });
-    /// let report = db.bulk_insert().skip_conflicts().run(words).await?;
-    /// assert_eq!((report.written, report.passed_over), (2, 1));
-    /// assert_eq!(report.first_passed_over[0].row, 2);
-    /// # Ok(()) }
-    /// ```
-    pub fn skip_conflicts(mut self) -> Self {
-        self.operation.skip_conflicts();
-        self
-    }
-}
-
-impl<E: Entity> Bulk<'_, Updating<E>> {
-    /// Sets this column; called again, another one too. Without it all are set but the key, `created_at`, and what the
-    /// library or the database keeps.
-    pub fn set<T>(mut self, column: Column<E, T>) -> Self {
-        self.operation.set(column);
-        self
-    }
-
-    /// Passes over entities whose rows are gone, or have another version. A row that is there and that a trigger keeps as it
-    /// is (`RAISE(IGNORE)`) stays an error. The report tells of them as of [conflicts that are
-    /// skipped](Bulk::skip_conflicts).
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # struct Item { #[entity(id)] id: i64, name: String }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Item>().await?;
-    /// # let items = |count: i64| (0..count).map(|n| Item { id: 0, name: n.to_string() });
-    /// db.bulk_insert_optimized(items(1)).await?;
-    /// let named = [1, 2].map(|id| Item { id, name: "tea".into() });
-    /// let report = db.bulk_update().skip_missing().run(named).await?;
-    /// assert_eq!((report.written, report.passed_over), (1, 1));
-    /// # Ok(()) }
-    /// ```
-    pub fn skip_missing(mut self) -> Self {
-        self.operation.skip_missing();
-        self
-    }
-}
-
-impl<O: fmt::Debug> fmt::Debug for Bulk<'_, O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bulk")
-            .field("operation", &self.operation)
-            .field("chunk_rows", &self.chunk_rows)
-            .field("hold", &self.hold)
-            .field("skip_rows", &self.skip_rows)
-            .finish_non_exhaustive()
-    }
+    let none = |error| BulkError::new(error, 0..0, 0..0, report.clone());
+    let span = span::bulk(bulk.engine.namespace(), prepared.table.name);
+    let writer = bulk.engine.bulk(bulk.hold, bulk.at);
+    let writer = writer.instrument(span.clone()).await.map_err(none)?;
+    let mut run = Run {
+        bulk,
+        prepared,
+        writer,
+        values: Vec::new(),
+        bytes: 0,
+        taken: Taken::default(),
+        on_their_way: VecDeque::new(),
+        written: report.clone(),
+        report,
+        in_this_turn: 0,
+        began,
+        span: span.clone(),
+        has_ended: false,
+    };
+    let ended = run.drive(source).instrument(span).await;
+    run.has_ended = true;
+    run.tell_end(ended.as_ref().map_err(BulkError::kind));
+    ended
 }
 
 /// What happens next.

@@ -38,7 +38,7 @@ pub struct Instrument {
 pub enum InstrumentKind {
     /// It adds up.
     Counter,
-    /// It keeps the last value; all are set every second.
+    /// It keeps the last value; all are set every second, those of feeds when they look.
     Gauge,
     /// It keeps how values are distributed.
     Histogram,
@@ -123,6 +123,11 @@ instruments! {
 
     BULK_ROWS = counter("anabranch.bulk.rows", "rows that bulk operations wrote");
 
+    FEED_BATCHES = counter("anabranch.feed.batches", "batches that a feed read").by(&["anabranch.feed.name"]);
+    FEED_EVENTS = counter("anabranch.feed.events", "changes in them").by(&["anabranch.feed.name"]);
+    FEED_LAG = gauge("anabranch.feed.lag", "1", "commit numbers given since a feed's place, when it looked last")
+        .by(&["anabranch.feed.name"]);
+
     POOL_WAIT = histogram("db.client.connection.wait_time", "s", "how long a connection was waited for")
         .by(&["db.client.connection.pool.name"]);
     POOL_TIMEOUTS = counter("db.client.connection.timeouts", "waits for a connection that ended without one")
@@ -141,7 +146,7 @@ instruments! {
         .by(&["outcome"]);
     PASS_DURATION = histogram("anabranch.checkpoint.duration", "s", "how long a pass took")
         .by(&["outcome"]);
-    HELD_BACK = counter("anabranch.wal.held_back", "how often writers were held back, for a log over its limit");
+    HELD_BACK = counter("anabranch.wal.held_back", "how often writers were held back, for a log near its limit");
     TRUNCATIONS = counter("anabranch.wal.truncations", "how often the log's file was cut since nobody wrote");
     WAL_FRAMES = gauge("anabranch.wal.frames", "1", "frames in the log");
     WAL_UNMOVED = gauge("anabranch.wal.unmoved", "1", "those that are not in the database file yet");
