@@ -301,7 +301,7 @@ fn watching_a_log_does_not_keep_a_database_open() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().contains("1 frames"));
+    assert!(lines.next().unwrap().unwrap().contains("1 frame, "));
     drop(theirs);
     assert_eq!(lines.next().unwrap().unwrap(), "0 bytes");
     assert_eq!(contents(folder.path()).len(), 1);
