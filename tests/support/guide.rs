@@ -50,3 +50,6 @@ pub struct Observability;
 
 #[doc = include_str!("../../docs/guide/src/import.md")]
 pub struct Imports;
+
+#[doc = include_str!("../../docs/guide/src/feeds.md")]
+pub struct Feeds;
