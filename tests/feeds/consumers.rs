@@ -124,8 +124,9 @@ pub(crate) async fn run(scene: Scene) {
             (Who::Effects, _) => {
                 patiently(async || {
                     db.write(async |tx| {
-                        apply(tx, &batch).await?;
-                        batch.ack_in(&mut *tx).await
+                        // First, so that the slower one of two consumers stops here.
+                        batch.ack_in(&mut *tx).await?;
+                        apply(tx, &batch).await
                     })
                     .await
                 })
