@@ -23,9 +23,11 @@ use crate::Item;
 const KEYS: u64 = 40;
 /// And all write these.
 const SHARED: i64 = 8;
-const WRITERS: i64 = 8;
+/// The writers; the last one is the foreign program.
+pub(crate) const NUMBERS: [i64; 9] = [1, 2, 3, 4, 5, 6, 7, 8, FOREIGN];
+const FOREIGN: i64 = 9;
 /// A writer's keys begin at its number times this.
-const RANGE: i64 = 1000;
+pub(crate) const RANGE: i64 = 1000;
 
 /// A change of a key of the writer's own that was acknowledged.
 #[derive(Debug, Clone, Copy)]
@@ -94,17 +96,14 @@ fn acknowledged(step: Step, seq: Option<i64>) -> Acknowledged {
 pub(crate) fn write_until(db: &Database, end: Instant, random: &mut Random) -> Vec<Acknowledged> {
     let runtime = Handle::current();
     thread::scope(|scope| {
-        let mut writers: Vec<_> = (1..=WRITERS)
-            .map(|number| {
-                let (random, runtime) = (random.branch(), runtime.clone());
-                scope.spawn(move || {
-                    let writer = Writer::new(number, random);
-                    runtime.block_on(writer.write_until(db, end))
-                })
+        let writers = NUMBERS.map(|number| {
+            let writer = Writer::new(number, random.branch());
+            let runtime = runtime.clone();
+            scope.spawn(move || match number {
+                FOREIGN => writer.foreign_until(db, end),
+                _ => runtime.block_on(writer.write_until(db, end)),
             })
-            .collect();
-        let random = random.branch();
-        writers.push(scope.spawn(move || Writer::new(WRITERS + 1, random).foreign_until(db, end)));
+        });
         let logs = writers.into_iter().map(|writer| writer.join().unwrap());
         logs.flatten().collect()
     })
