@@ -83,7 +83,7 @@ use std::{
     future::{self, Future},
     panic::Location,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_core::Stream;
@@ -107,6 +107,12 @@ use crate::{
 /// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
 const MARK_AFTER: i64 = 1000;
 
+/// More than any batch has.
+const MOST_ROWS: usize = u32::MAX as usize - 1;
+
+/// A feed that looked all the time would not let others run.
+const LEAST_LOOK: Duration = Duration::from_millis(1);
+
 /// A consumer of the changes of a table; see the [module's page](self).
 #[must_use = "a feed does nothing until a batch is asked for"]
 pub struct Feed<E: Entity> {
@@ -119,9 +125,20 @@ pub struct Feed<E: Entity> {
     look_every: Duration,
     /// Whether tables, index and cursor were found.
     is_prepared: bool,
-    /// The last commit, and the generation of the cursor, with which nothing was found.
-    idle: Option<(i64, i64)>,
+    /// With which nothing was found.
+    idle: Option<Idle>,
 }
+
+/// What has to change before there can be something again.
+#[derive(Debug, Clone, PartialEq)]
+struct Idle {
+    present: Present,
+    /// The place that a stream has read up to; where it ends, what is before comes again.
+    ahead: Option<Place>,
+}
+
+/// The last commit, and the generation and place of the cursor.
+type Present = (i64, i64, i64, Option<String>);
 
 impl<E: Entity> fmt::Debug for Feed<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,7 +192,12 @@ impl<E: Entity> Feed<E> {
 
     /// How many changes a batch has at most, unless one commit has more; one at least. Default: 1,000.
     pub const fn batch_rows(mut self, rows: usize) -> Self {
-        self.wanted.rows = if rows == 0 { 1 } else { rows };
+        self.wanted.rows = match rows {
+            0 => 1,
+            // One more is read, and SQLite counts up to there.
+            MOST_ROWS.. => MOST_ROWS,
+            rows => rows,
+        };
         self
     }
 
@@ -195,7 +217,7 @@ impl<E: Entity> Feed<E> {
     }
 
     /// How often to look for commits of other processes; those of this one wake the feed at once. A look takes some
-    /// microseconds. Default: 100 milliseconds.
+    /// microseconds. A millisecond at least. Default: 100 milliseconds.
     pub const fn look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;
         self
@@ -471,7 +493,7 @@ impl<E: Entity> Feed<E> {
                 if let Some(batch) = self.look(ahead.clone()).await? {
                     return Ok(batch);
                 }
-                commit_or(commit, Instant::now() + self.look_every).await;
+                commit_or(commit, self.look_every.max(LEAST_LOOK)).await;
             }
         })
     }
@@ -479,8 +501,10 @@ impl<E: Entity> Feed<E> {
     /// `ahead`: a stream has taken what is up to this place of the cursor's generation.
     async fn look(&mut self, ahead: Option<(Place, i64)>) -> Result<Option<Batch<E>>> {
         self.prepare(self.start).await?;
-        if let Some(idle) = self.idle
-            && self.present().await? == Some(idle)
+        let place = ahead.as_ref().map(|(place, _)| place.clone());
+        if let Some(idle) = self.idle.clone()
+            && idle.ahead == place
+            && self.present().await? == Some(idle.present)
         {
             return Ok(None);
         }
@@ -516,7 +540,11 @@ impl<E: Entity> Feed<E> {
             self.idle = None;
             return Ok(Some(batch));
         }
-        self.idle = Some((state.last, state.generation));
+        let cursor = (state.place.seq, state.place.inside_text());
+        self.idle = Some(Idle {
+            present: (state.last, state.generation, cursor.0, cursor.1),
+            ahead: place,
+        });
         let passes = state.last - state.place.seq >= MARK_AFTER || state.place.inside.is_some();
         if passes && batch.step.from == state.place {
             match batch.ack().await {
@@ -549,10 +577,9 @@ impl<E: Entity> Feed<E> {
         }
     }
 
-    /// The last commit, and the generation of the cursor.
-    fn present(&self) -> BoxFuture<'_, Result<Option<(i64, i64)>>> {
+    fn present(&self) -> BoxFuture<'_, Result<Option<Present>>> {
         let found = raw(
-            "SELECT s.last, c.generation FROM anabranch_sequence AS s, anabranch_cursors AS c
+            "SELECT s.last, c.generation, c.seq, c.inside FROM anabranch_sequence AS s, anabranch_cursors AS c
              WHERE c.name = {} LIMIT 1",
             (&*self.name,),
         );
