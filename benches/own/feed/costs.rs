@@ -43,7 +43,7 @@ pub(in crate::feed) async fn run<K: Kind<Key = i64>>(files: &mut Files) -> Resul
     // So that statements are ready when the clock starts.
     pass::<K>(&db, 1_000_000, 50).await?;
     let speeds = pass::<K>(&db, 0, ROWS).await?;
-    let left = K::query().count(&db).await?;
+    let left = Query::<K>::new().count(&db).await?;
     db.close().await?;
     if left != 0 {
         return Err(format!("{left} rows are left of those that were deleted").into());
