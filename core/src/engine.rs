@@ -477,6 +477,8 @@ impl Engine {
             closed.sessions.pool.close();
             closed.allocator.close();
             closed.checkpointer.wait_until_closed();
+            // Feeds that wait for a commit find that none will come.
+            closed.wal_size.bell.ring();
             let outcome = match closed.take_writer() {
                 Some(writer) => {
                     let outcome = truncate_log(writer.connection(), &closed);

@@ -83,7 +83,7 @@ use std::{
     future::{self, Future},
     panic::Location,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_core::Stream;
@@ -108,6 +108,12 @@ use crate::{
 /// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
 const MARK_AFTER: i64 = 1000;
 
+/// More than any batch has.
+const MOST_ROWS: usize = u32::MAX as usize - 1;
+
+/// A feed that looked all the time would not let others run.
+const LEAST_LOOK: Duration = Duration::from_millis(1);
+
 /// A consumer of the changes of a table; see the [module's page](self).
 #[must_use = "a feed does nothing until a batch is asked for"]
 pub struct Feed<E: Entity> {
@@ -120,10 +126,21 @@ pub struct Feed<E: Entity> {
     look_every: Duration,
     /// Whether tables, index and cursor were found.
     is_prepared: bool,
-    /// The last commit, and the generation of the cursor, with which nothing was found.
-    idle: Option<(i64, i64)>,
+    /// With which nothing was found.
+    idle: Option<Idle>,
     told: FeedTold,
 }
+
+/// What has to change before there can be something again.
+#[derive(Debug, Clone, PartialEq)]
+struct Idle {
+    present: Present,
+    /// The place that a stream has read up to; where it ends, what is before comes again.
+    ahead: Option<Place>,
+}
+
+/// The last commit, and the generation and place of the cursor.
+type Present = (i64, i64, i64, Option<String>);
 
 impl<E: Entity> fmt::Debug for Feed<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -178,7 +195,12 @@ impl<E: Entity> Feed<E> {
 
     /// How many changes a batch has at most, unless one commit has more; one at least. Default: 1,000.
     pub const fn batch_rows(mut self, rows: usize) -> Self {
-        self.wanted.rows = if rows == 0 { 1 } else { rows };
+        self.wanted.rows = match rows {
+            0 => 1,
+            // One more is read, and SQLite counts up to there.
+            MOST_ROWS.. => MOST_ROWS,
+            rows => rows,
+        };
         self
     }
 
@@ -198,7 +220,7 @@ impl<E: Entity> Feed<E> {
     }
 
     /// How often to look for commits of other processes; those of this one wake the feed at once. A look takes some
-    /// microseconds. Default: 100 milliseconds.
+    /// microseconds. A millisecond at least. Default: 100 milliseconds.
     pub const fn look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;
         self
@@ -328,41 +350,54 @@ impl<E: Entity> Feed<E> {
             let batch = self.next_batch().await?;
             let mut parking = Vec::new();
             for event in &batch {
-                let mut failed = 0;
-                while let Err(error) = handle(event).await {
-                    failed += 1;
-                    if let Some(pause) = retries.pause_after(failed) {
-                        engine::pause(pause).await;
-                        continue;
+                let Err(error) = tried(retries, event, &mut handle).await else {
+                    continue;
+                };
+                match retries.then {
+                    GiveUp::Stop => return Err(self.stopped_at(event, error)),
+                    GiveUp::Park => {
+                        parking.push(parked::park(&self.name, event, &error.to_string()));
                     }
-                    match retries.then {
-                        GiveUp::Stop => {
-                            return Err(Error::new(
-                                ErrorKind::Application,
-                                format!(
-                                    "the feed {} stopped at an event that could not be dealt with",
-                                    self.name
-                                ),
-                            )
-                            .with_table(E::TABLE.name)
-                            .with_key(event.key_values())
-                            .with_source(error));
-                        }
-                        GiveUp::Park => {
-                            parking.push(parked::park(&self.name, event, &error.to_string()));
-                        }
-                        GiveUp::Skip => {
-                            tracing::error!(
-                                feed = &*self.name,
-                                seq = event.seq,
-                                "an event was left out"
-                            );
-                        }
+                    GiveUp::Skip => {
+                        tracing::error!(
+                            feed = &*self.name,
+                            seq = event.seq,
+                            "an event was left out"
+                        );
                     }
-                    break;
                 }
             }
             batch.ack_after(parking).await?;
+        }
+    }
+
+    fn stopped_at(&self, event: &Event<E>, error: ApplicationError) -> Error {
+        let message = format!(
+            "the feed {} stopped at an event that could not be dealt with",
+            self.name
+        );
+        Error::new(ErrorKind::Application, message)
+            .with_table(E::TABLE.name)
+            .with_key(event.key_values())
+            .with_source(error)
+    }
+}
+
+/// The last error, if no attempt went well.
+async fn tried<E: Entity>(
+    retries: Retries,
+    event: &Event<E>,
+    handle: &mut impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
+) -> std::result::Result<(), ApplicationError> {
+    let mut failed = 0;
+    loop {
+        let Err(error) = handle(event).await else {
+            return Ok(());
+        };
+        failed += 1;
+        match retries.pause_after(failed) {
+            Some(pause) => engine::pause(pause).await,
+            None => return Err(error),
         }
     }
 }
@@ -474,7 +509,7 @@ impl<E: Entity> Feed<E> {
                 if let Some(batch) = self.look(ahead.clone()).await? {
                     return Ok(batch);
                 }
-                commit_or(commit, Instant::now() + self.look_every).await;
+                commit_or(commit, self.look_every.max(LEAST_LOOK)).await;
             }
         })
     }
@@ -482,8 +517,10 @@ impl<E: Entity> Feed<E> {
     /// `ahead`: a stream has taken what is up to this place of the cursor's generation.
     async fn look(&mut self, ahead: Option<(Place, i64)>) -> Result<Option<Batch<E>>> {
         self.prepare(self.start).await?;
-        if let Some(idle) = self.idle
-            && self.present().await? == Some(idle)
+        let place = ahead.as_ref().map(|(place, _)| place.clone());
+        if let Some(idle) = self.idle.clone()
+            && idle.ahead == place
+            && self.present().await? == Some(idle.present)
         {
             return Ok(None);
         }
@@ -522,7 +559,11 @@ impl<E: Entity> Feed<E> {
             self.idle = None;
             return Ok(Some(batch));
         }
-        self.idle = Some((state.last, state.generation));
+        let cursor = (state.place.seq, state.place.inside_text());
+        self.idle = Some(Idle {
+            present: (state.last, state.generation, cursor.0, cursor.1),
+            ahead: place,
+        });
         let passes = state.last - state.place.seq >= MARK_AFTER || state.place.inside.is_some();
         if passes && batch.step.from == state.place {
             match batch.ack().await {
@@ -556,10 +597,9 @@ impl<E: Entity> Feed<E> {
         }
     }
 
-    /// The last commit, and the generation of the cursor.
-    fn present(&self) -> BoxFuture<'_, Result<Option<(i64, i64)>>> {
+    fn present(&self) -> BoxFuture<'_, Result<Option<Present>>> {
         let found = raw(
-            "SELECT s.last, c.generation FROM anabranch_sequence AS s, anabranch_cursors AS c
+            "SELECT s.last, c.generation, c.seq, c.inside FROM anabranch_sequence AS s, anabranch_cursors AS c
              WHERE c.name = {} LIMIT 1",
             (&*self.name,),
         );

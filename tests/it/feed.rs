@@ -746,3 +746,33 @@ async fn all_that_a_feed_does_can_be_done_in_a_task() {
     });
     assert!(task.await.unwrap());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_that_waits_is_told_that_the_database_is_closed() {
+    for mode in Mode::ALL {
+        let db = opened(mode).await;
+        let mut feed = db.feed::<Job>("closed").look_every(Duration::MAX);
+        assert!(feed.try_next_batch().await.unwrap().is_none());
+        let waiting = tokio::spawn(async move { feed.next_batch().await.map(drop) });
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        db.close().await.unwrap();
+        assert_eq!(
+            waiting.await.unwrap().unwrap_err().kind(),
+            ErrorKind::Closed
+        );
+    }
+}
+
+/// Those without a number are not told, whatever one asks for.
+#[tokio::test]
+async fn before_the_first_commit_is_the_beginning() {
+    let db = opened(Mode::Inline).await;
+    outsider(db.path())
+        .execute("INSERT INTO job (id, text) VALUES (7, 'foreign')", [])
+        .unwrap();
+    add(&db, &["a"]).await;
+    let mut feed = db.feed::<Job>("early").start(Start::After(-3));
+    assert_eq!(told(&feed.next_batch().await.unwrap()), ["1 a"]);
+}

@@ -70,7 +70,7 @@ impl Start {
     fn values(self) -> [Value; 2] {
         let seq = match self {
             Self::Beginning => Value::Integer(0),
-            Self::After(seq) => Value::Integer(seq),
+            Self::After(seq) => Value::Integer(seq.max(0)),
             Self::Now | Self::Snapshot => Value::Null,
         };
         let place = Place {

@@ -167,7 +167,11 @@ pub(crate) async fn prune<E: Entity>(
              SELECT ?1, max({TOMBSTONE_SEQ}) FROM {deleted} WHERE {condition} HAVING count(*) > 0
              ON CONFLICT (table_name) DO UPDATE SET seq = max(seq, excluded.seq)"
         )),
-        statement(format!("DELETE FROM {deleted} WHERE {condition}")),
+        // The clock goes on between the two: what it adds is not forgotten without a note.
+        statement(format!(
+            "DELETE FROM {deleted} WHERE {condition}
+             AND {TOMBSTONE_SEQ} <= (SELECT seq FROM anabranch_pruned WHERE table_name = ?1)"
+        )),
     ])?;
     Ok(asked(engine, at).write(write).await?.changed_by(1))
 }

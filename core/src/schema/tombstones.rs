@@ -66,10 +66,19 @@ END",
         trigger("deleted", "DELETE", ""),
         trigger(
             "rekeyed",
-            &format!("UPDATE OF {key}"),
+            &format!("UPDATE OF {key}{}", rowid_names(table)),
             &format!(" WHEN {is_changed}"),
         ),
     ]
+}
+
+/// The other names of a key that is the rowid, by which it can be changed too.
+fn rowid_names(table: &TableDef) -> &'static str {
+    let mut key = table.key_columns();
+    match (key.next().map(|column| column.storage), key.next()) {
+        (Some(Storage::Integer), None) => ", rowid, oid, _rowid_",
+        _ => "",
+    }
 }
 
 fn column_line(column: &'static ColumnDef) -> String {
