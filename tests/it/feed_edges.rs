@@ -3,6 +3,7 @@
 use std::{io, pin::pin, time::Duration};
 
 use anabranch::{
+    engine::Isolation,
     feed::{Batch, Change, Feed, GiveUp, Retries, Start},
     prelude::*,
 };
@@ -128,5 +129,44 @@ async fn a_key_that_is_changed_by_another_of_its_names_is_told_of() {
         };
         execute(&db, changed).await;
         assert_eq!(told_now(&mut feed).await, ["-1", "7 a"], "{name}");
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Effect {
+    #[entity(id)]
+    id: i64,
+    of: i64,
+}
+
+/// The table of cursors is the library's, but a place that was passed meanwhile is a conflict like any other row.
+#[tokio::test]
+async fn of_two_sessions_that_acknowledge_a_batch_one_is_refused() {
+    for isolation in [Isolation::Serializable, Isolation::Snapshot] {
+        for in_session in [true, false] {
+            let db = opened().await;
+            db.create_tables::<Effect>().await.unwrap();
+            add(&db, &["a"]).await;
+            let batch = db.feed::<Task>("sessions").next_batch().await.unwrap();
+            let mut one = db.begin_concurrent(isolation).await.unwrap();
+            let mut other = db.begin_concurrent(isolation).await.unwrap();
+            for session in [&mut one, &mut other] {
+                let mut ctx = session.context();
+                ctx.add(Effect { id: 0, of: 1 });
+                ctx.save_changes().await.unwrap();
+                drop(ctx);
+                batch.ack_in(&mut **session).await.unwrap();
+            }
+            if in_session {
+                other.commit().await.unwrap();
+            } else {
+                other.rollback().await.unwrap();
+                batch.ack().await.unwrap();
+            }
+            let late = one.commit().await;
+            let effects = Effect::query().count(&db).await.unwrap();
+            assert_eq!(effects, u64::from(in_session), "{isolation:?}");
+            assert!(late.unwrap_err().is_conflict(), "{isolation:?}");
+        }
     }
 }
