@@ -58,6 +58,7 @@ mod cursor;
 mod event;
 mod list;
 mod parked;
+mod place;
 mod position;
 mod reading;
 mod retries;
@@ -78,31 +79,24 @@ pub(crate) use self::{
     tombstones::prune,
 };
 
-use std::{
-    fmt,
-    future::{self, Future},
-    panic::Location,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use futures_core::Stream;
-use futures_util::{FutureExt as _, future::BoxFuture, stream};
+use futures_util::{future::BoxFuture, stream};
 use uuid::Uuid;
 
 use self::{
     batch::Step,
-    cursor::{State, asked, find, make_tables, prepare, rewind},
+    cursor::{State, asked, find, prepare},
     position::Place,
-    reading::{Reading, Wanted, number},
+    reading::{Reading, Wanted},
 };
 use crate::{
     engine::{self, Engine, ReadSnapshot, commit_or},
-    entity::{CommitSeq, Entity},
+    entity::Entity,
     error::{ApplicationError, Error, ErrorKind, Result},
     observe::FeedTold,
     query::{Condition, Query, raw},
-    sql::{Write, WriteExecutor},
 };
 
 /// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
@@ -115,6 +109,24 @@ const MOST_ROWS: usize = u32::MAX as usize - 1;
 const LEAST_LOOK: Duration = Duration::from_millis(1);
 
 /// A consumer of the changes of a table; see the [module's page](self).
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// let mut feed = db.feed::<Order>("mailer").batch_rows(100);
+/// let batch = feed.next_batch().await?;
+/// batch.ack().await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "a feed does nothing until a batch is asked for"]
 pub struct Feed<E: Entity> {
     engine: Engine,
@@ -181,6 +193,25 @@ impl<E: Entity> Feed<E> {
 /// # What is told of
 impl<E: Entity> Feed<E> {
     /// Where a consumer of this name begins, if there was none before. Default: [`Start::Beginning`].
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// use anabranch::feed::Start;
+    ///
+    /// let mut feed = db.feed::<Order>("mailer").start(Start::Now);
+    /// assert!(feed.try_next_batch().await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub const fn start(mut self, start: Start) -> Self {
         self.start = start;
         self
@@ -188,12 +219,47 @@ impl<E: Entity> Feed<E> {
 
     /// Tells of rows only that fulfil the condition, when they are read. That a row does not fulfil it any more is not told. Its
     /// place moves on past what is left out. Deletions come of all rows. The entity's own filters do not apply.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("cakes").filter(Order::ITEM.eq("cake"));
+    /// assert!(feed.try_next_batch().await?.is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn filter(mut self, condition: Condition<E>) -> Self {
         self.wanted.query = self.wanted.query.filter(condition);
         self
     }
 
     /// How many changes a batch has at most, unless one commit has more; one at least. Default: 1,000.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// # Order::query().update().set(Order::ITEM, "cake").execute(&db).await?;
+    /// let mut feed = db.feed::<Order>("mailer").batch_rows(100);
+    /// assert_eq!(feed.next_batch().await?.len(), 1);
+    /// # Ok(()) }
+    /// ```
     pub const fn batch_rows(mut self, rows: usize) -> Self {
         self.wanted.rows = match rows {
             0 => 1,
@@ -206,6 +272,28 @@ impl<E: Entity> Feed<E> {
 
     /// Cuts commits that have more changes than a batch: such a batch [is split](Batch::is_split). Without it a batch has all of
     /// the commit, in memory.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// # ctx.add(Order { id: 0, item: "jam".into(), seq: CommitSeq(0) });
+    /// # ctx.add(Order { id: 0, item: "cake".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer").batch_rows(1).split_commits();
+    /// let first = feed.next_batch().await?; // the tea, a commit of its own
+    /// first.ack().await?;
+    /// assert!(feed.next_batch().await?.is_split());
+    /// # Ok(()) }
+    /// ```
     pub const fn split_commits(mut self) -> Self {
         self.wanted.splits = true;
         self
@@ -214,6 +302,25 @@ impl<E: Entity> Feed<E> {
     /// Goes on only if the file's epoch is this one, and fails with
     /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) otherwise: for an application that keeps the
     /// [position](Batch::position) elsewhere too. A cursor remembers the epoch by itself.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let position = db.feed::<Order>("mailer").next_batch().await?.position();
+    /// // Kept elsewhere, and found again:
+    /// let mut feed = db.feed::<Order>("mailer").expect_epoch(position.epoch);
+    /// assert!(feed.try_next_batch().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub const fn expect_epoch(mut self, epoch: Uuid) -> Self {
         self.expected = Some(epoch);
         self
@@ -221,6 +328,25 @@ impl<E: Entity> Feed<E> {
 
     /// How often to look for commits of other processes; those of this one wake the feed at once. A look takes some
     /// microseconds. A millisecond at least. Default: 100 milliseconds.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// use std::time::Duration;
+    ///
+    /// let mut feed = db.feed::<Order>("mailer").look_every(Duration::from_millis(10));
+    /// assert!(feed.try_next_batch().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub const fn look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;
         self
@@ -231,6 +357,26 @@ impl<E: Entity> Feed<E> {
 impl<E: Entity> Feed<E> {
     /// The next changes; waits until there are some. As long as it is not acknowledged the same batch comes again, with what was
     /// committed since as far as there is room.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let batch = feed.next_batch().await?;
+    /// let again = feed.next_batch().await?;
+    /// assert_eq!(again.events()[0].id(), batch.events()[0].id());
+    /// again.ack().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -247,6 +393,25 @@ impl<E: Entity> Feed<E> {
     }
 
     /// The next changes, if there are any. Errors and cancel safety as of [`next_batch`](Self::next_batch).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// while let Some(batch) = feed.try_next_batch().await? {
+    ///     batch.ack().await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -399,103 +564,6 @@ async fn tried<E: Entity>(
             Some(pause) => engine::pause(pause).await,
             None => return Err(error),
         }
-    }
-}
-
-/// # Its place
-impl<E: Entity> Feed<E> {
-    /// Puts the consumer elsewhere; a batch that it has taken cannot be acknowledged any more. This is also how to go on after
-    /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) and [`CursorExpired`](crate::error::ErrorKind::CursorExpired).
-    ///
-    /// # Errors
-    ///
-    /// Kind [`Refused`](crate::error::ErrorKind::Refused) for the number of a commit that is not in the file; what a write can meet.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped meanwhile, it is moved or not.
-    pub async fn rewind(&mut self, start: Start) -> Result<()> {
-        self.prepare(start).await?;
-        if rewind(asked(&self.engine, self.at), &self.name, start).await? {
-            self.idle = None;
-            return Ok(());
-        }
-        Err(self.no_such_start())
-    }
-
-    /// How far behind it is.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`next_batch`](Self::next_batch).
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is changed.
-    pub async fn lag(&mut self) -> Result<Lag> {
-        self.prepare(self.start).await?;
-        let (mut snapshot, state, _) = self.state().await?;
-        let rows = (self.wanted.query.clone())
-            .filter(number::<E>().gt(CommitSeq(state.place.seq)))
-            .count(&mut snapshot)
-            .await?;
-        Ok(Lag {
-            commits: state.last.abs_diff(state.place.seq),
-            rows,
-        })
-    }
-
-    /// Events that were put aside, the oldest first; at most so many.
-    ///
-    /// # Errors
-    ///
-    /// What reads can meet.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is changed.
-    pub async fn parked(&self, most: u64) -> Result<Vec<Parked<E>>> {
-        make_tables(&self.engine, self.at).await?;
-        parked::parked(&self.engine, self.at, &self.name, most).await
-    }
-
-    /// Puts an event aside in a transaction, with a reason; its batch is acknowledged as if it was dealt with.
-    ///
-    /// # Errors
-    ///
-    /// What a write can meet.
-    ///
-    /// # Cancel safety
-    ///
-    /// That of a write in the transaction.
-    pub fn park<'c>(
-        &self,
-        event: &Event<E>,
-        reason: &str,
-        executor: impl WriteExecutor<'c>,
-    ) -> impl Future<Output = Result<()>> + Send {
-        let statement = parked::park(&self.name, event, reason);
-        match Write::statements(vec![statement]) {
-            Ok(write) => executor
-                .write(write)
-                .map(|written| written.map(drop))
-                .left_future(),
-            Err(error) => future::ready(Err(error)).right_future(),
-        }
-    }
-
-    /// Forgets an event that was put aside; whether it was there.
-    ///
-    /// # Errors
-    ///
-    /// What a write can meet.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped meanwhile, it is forgotten or not.
-    pub async fn forget(&self, id: i64) -> Result<bool> {
-        make_tables(&self.engine, self.at).await?;
-        parked::forget(asked(&self.engine, self.at), &self.name, id).await
     }
 }
 

@@ -57,7 +57,7 @@ impl<'p, O: BulkOperation> Bulk<'p, O> {
     /// Keeps the writer from the first row that is not [skipped](Self::skip_rows) to the last: nobody else of this process
     /// writes meanwhile. Chunks are transactions of their own all the same. Who waits for the writer for longer than
     /// [`queue_timeout`](crate::database::DatabaseBuilder::queue_timeout) meanwhile gets an error. A source that writes to the
-    /// same database itself gets one at once, of the kind [`Nested`](ErrorKind::Nested); if it has another task do so, that
+    /// same database itself gets one at once, of the kind [`Nested`](crate::error::ErrorKind::Nested); if it has another task do so, that
     /// task waits for the timeout.
     pub const fn exclusive(mut self) -> Self {
         if matches!(self.hold, Hold::Chunk) {

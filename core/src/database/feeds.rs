@@ -13,6 +13,25 @@ use crate::{
 impl Database {
     /// What was committed to a table, in the order of the commits, to the consumer of this name: see [the module](crate::feed).
     /// Nothing is read or written before a batch is asked for.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let batch = feed.next_batch().await?;
+    /// assert_eq!(batch.events()[0].row().unwrap().item, "tea");
+    /// batch.ack().await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn feed<E: Entity>(&self, name: impl Into<String>) -> Feed<E> {
         Feed::new(self.engine.clone(), name.into(), Location::caller())
@@ -49,6 +68,24 @@ impl Database {
     }
 
     /// Removes the place of a consumer, and what it had put aside; whether it was there.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// db.feed::<Order>("mailer").try_next_batch().await?;
+    /// assert!(db.remove_cursor("mailer").await?);
+    /// assert!(!db.remove_cursor("mailer").await?);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -17,6 +17,26 @@ use crate::{
 };
 
 /// The changes of some commits, in their order, until they are acknowledged: see [`Feed::next_batch`](crate::feed::Feed::next_batch).
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// let batch = db.feed::<Order>("mailer").next_batch().await?;
+/// for event in &batch {
+///     println!("{}: {:?}", event.seq, event.row());
+/// }
+/// batch.ack().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a batch that is not acknowledged is told of again"]
 pub struct Batch<E: Entity> {
@@ -38,18 +58,71 @@ pub(super) struct Step {
 
 impl<E: Entity> Batch<E> {
     /// The changes: commit by commit, in each of them the deletions before the rows, and these by their keys.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// assert_eq!(batch.events()[0].key(), 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn events(&self) -> &[Event<E>] {
         &self.events
     }
 
     /// The changes themselves; what is to be acknowledged later needs the batch.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// batch.ack().await?;
+    /// let events = batch.into_events();
+    /// assert_eq!(events.len(), 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn into_events(self) -> Vec<Event<E>> {
         self.events
     }
 
     /// How many changes there are; at least one.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// assert_eq!(batch.len(), 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub const fn len(&self) -> usize {
@@ -57,6 +130,24 @@ impl<E: Entity> Batch<E> {
     }
 
     /// Where a consumer stands that has taken the batch.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// let position = batch.position();
+    /// assert_eq!(position.seq, 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn position(&self) -> Position {
         Position {
@@ -67,6 +158,23 @@ impl<E: Entity> Batch<E> {
 
     /// Whether the last commit goes on in the next batch: with [`split_commits`](crate::feed::Feed::split_commits) only, and while
     /// all rows are read at the start.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// assert!(!batch.is_split());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_split(&self) -> bool {
         self.step.to.inside.is_some()
@@ -74,6 +182,25 @@ impl<E: Entity> Batch<E> {
 
     /// Whether these are rows that were there at the start, told of by their keys, not by their commits:
     /// [`Start::Snapshot`](crate::feed::Start::Snapshot).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// use anabranch::feed::Start;
+    ///
+    /// let mut feed = db.feed::<Order>("copy").start(Start::Snapshot);
+    /// assert!(feed.next_batch().await?.is_snapshot());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_snapshot(&self) -> bool {
         matches!(self.step.from.inside, Some(Inside::Scan(_)))
@@ -83,6 +210,24 @@ impl<E: Entity> Batch<E> {
     ///
     /// What was done with the changes before and is not acknowledged, since the process ended between the two, is done again. To
     /// write into the same database exactly once, see [`ack_in`](Self::ack_in).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// batch.ack().await?;
+    /// assert!(batch.ack().await.is_err(), "once");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

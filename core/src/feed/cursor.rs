@@ -50,6 +50,27 @@ const TABLES: [&str; 3] = [
 ];
 
 /// Where a consumer begins that has no cursor yet.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// use anabranch::feed::Start;
+///
+/// let mut copy = db.feed::<Order>("copy").start(Start::Snapshot);
+/// assert_eq!(copy.next_batch().await?.len(), 1);
+/// let mut later = db.feed::<Order>("later").start(Start::After(1));
+/// assert!(later.try_next_batch().await?.is_none());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Start {

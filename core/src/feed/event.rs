@@ -11,6 +11,24 @@ use crate::{
 };
 
 /// A change of one row.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// let batch = db.feed::<Order>("mailer").next_batch().await?;
+/// let event = &batch.events()[0];
+/// assert_eq!((event.seq, event.key()), (1, 1));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Event<E: Entity> {
@@ -22,6 +40,30 @@ pub struct Event<E: Entity> {
 }
 
 /// What became of a row.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// use anabranch::feed::Change;
+///
+/// let batch = db.feed::<Order>("mailer").next_batch().await?;
+/// for event in &batch {
+///     match &event.change {
+///         Change::Saved(order) => println!("{}", order.item),
+///         Change::Deleted(id) => println!("{id} is gone"),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub enum Change<E: Entity> {
     /// It was inserted or updated; this is what it was when the batch was read.
@@ -32,6 +74,24 @@ pub enum Change<E: Entity> {
 
 /// Names an event for ever, in this file and its backups: what a receiver outside of the database keeps to take nothing twice.
 /// Its text form is one word.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// let batch = db.feed::<Order>("mailer").next_batch().await?;
+/// let id = batch.events()[0].id();
+/// assert!(id.to_string().contains("/1/saved/"));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventId {
     epoch: Uuid,
@@ -42,6 +102,23 @@ pub struct EventId {
 
 impl<E: Entity> Event<E> {
     /// The key of the row.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// assert_eq!(batch.events()[0].key(), 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn key(&self) -> E::Key {
         match &self.change {
@@ -51,6 +128,23 @@ impl<E: Entity> Event<E> {
     }
 
     /// The row, unless it was deleted.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// assert_eq!(batch.events()[0].row().unwrap().item, "tea");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn row(&self) -> Option<&E> {
         match &self.change {
@@ -60,12 +154,54 @@ impl<E: Entity> Event<E> {
     }
 
     /// Whether the row was deleted.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// ctx.remove(tea);
+    /// ctx.save_changes().await?;
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// assert!(batch.events()[0].is_deleted());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn is_deleted(&self) -> bool {
         matches!(self.change, Change::Deleted(_))
     }
 
     /// The name of the event: the same whenever it is told of again.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// use std::collections::HashSet;
+    ///
+    /// let mut taken = HashSet::new();
+    /// for _ in 0..2 {
+    ///     let batch = db.feed::<Order>("mailer").next_batch().await?;
+    ///     taken.extend(batch.events().iter().map(|event| event.id()));
+    /// }
+    /// assert_eq!(taken.len(), 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn id(&self) -> EventId {
         EventId {

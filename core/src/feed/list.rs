@@ -14,6 +14,23 @@ use crate::{
 };
 
 /// How far a consumer is behind.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// let lag = db.feed::<Order>("mailer").lag().await?;
+/// assert_eq!((lag.commits, lag.rows), (1, 1));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lag {
@@ -24,6 +41,24 @@ pub struct Lag {
 }
 
 /// A cursor, as [`Database::cursors`](crate::database::Database::cursors) lists it.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// db.feed::<Order>("mailer").lag().await?;
+/// let cursors = db.cursors().await?;
+/// assert_eq!((&*cursors[0].table, cursors[0].behind), ("order", 1));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CursorState {

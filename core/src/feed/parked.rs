@@ -13,6 +13,27 @@ use crate::{
 };
 
 /// An event that was parked.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # #[entity(tombstones)]
+/// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anabranch::error::Result<()> {
+/// # let db = Database::temporary().await?;
+/// # db.create_tables::<Order>().await?;
+/// # let mut ctx = db.context();
+/// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+/// # ctx.save_changes().await?;
+/// let mut feed = db.feed::<Order>("mailer");
+/// let batch = feed.next_batch().await?;
+/// feed.park(&batch.events()[0], "no such address", &db).await?;
+/// batch.ack().await?;
+/// let parked = &feed.parked(10).await?[0];
+/// assert_eq!(parked.row.as_ref().unwrap().item, "tea");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Parked<E: Entity> {

@@ -28,6 +28,12 @@ pub struct Position {
 }
 
 /// A text that is no [`Position`].
+///
+/// ```
+/// use anabranch::feed::{NotAPosition, Position};
+///
+/// assert_eq!("118".parse::<Position>(), Err(NotAPosition));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAPosition;
 

@@ -24,6 +24,12 @@ pub struct Retries {
 }
 
 /// What becomes of an event after the last attempt.
+///
+/// ```
+/// use anabranch::feed::GiveUp;
+///
+/// assert_eq!(GiveUp::default(), GiveUp::Stop);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum GiveUp {
     /// The feed stops, and the error is returned; the event comes again when it goes on.

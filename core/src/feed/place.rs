@@ -1,0 +1,219 @@
+//! Where a consumer stands, and what it has put aside.
+
+use std::future::{self, Future};
+
+use futures_util::FutureExt as _;
+
+use crate::{
+    entity::{CommitSeq, Entity},
+    error::Result,
+    feed::{
+        Feed, Parked, Start,
+        cursor::{asked, make_tables, rewind},
+        event::Event,
+        list::Lag,
+        parked,
+        reading::number,
+    },
+    sql::{Write, WriteExecutor},
+};
+
+/// # Its place
+impl<E: Entity> Feed<E> {
+    /// Puts the consumer elsewhere; a batch that it has taken cannot be acknowledged any more. This is also how to go on after
+    /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) and [`CursorExpired`](crate::error::ErrorKind::CursorExpired).
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// use anabranch::feed::Start;
+    ///
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// feed.next_batch().await?.ack().await?;
+    /// feed.rewind(Start::Beginning).await?;
+    /// assert!(feed.try_next_batch().await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind [`Refused`](crate::error::ErrorKind::Refused) for the number of a commit that is not in the file; what a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it is moved or not.
+    pub async fn rewind(&mut self, start: Start) -> Result<()> {
+        self.prepare(start).await?;
+        if rewind(asked(&self.engine, self.at), &self.name, start).await? {
+            self.idle = None;
+            return Ok(());
+        }
+        Err(self.no_such_start())
+    }
+
+    /// How far behind it is.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let lag = feed.lag().await?;
+    /// assert_eq!((lag.commits, lag.rows), (1, 1));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next_batch`](Self::next_batch).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn lag(&mut self) -> Result<Lag> {
+        self.prepare(self.start).await?;
+        let (mut snapshot, state, _) = self.state().await?;
+        let rows = (self.wanted.query.clone())
+            .filter(number::<E>().gt(CommitSeq(state.place.seq)))
+            .count(&mut snapshot)
+            .await?;
+        Ok(Lag {
+            commits: state.last.abs_diff(state.place.seq),
+            rows,
+        })
+    }
+
+    /// Events that were put aside, the oldest first; at most so many.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let batch = feed.next_batch().await?;
+    /// feed.park(&batch.events()[0], "no such address", &db).await?;
+    /// batch.ack().await?;
+    /// let parked = feed.parked(10).await?;
+    /// assert_eq!((parked[0].key, &*parked[0].reason), (1, "no such address"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What reads can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn parked(&self, most: u64) -> Result<Vec<Parked<E>>> {
+        make_tables(&self.engine, self.at).await?;
+        parked::parked(&self.engine, self.at, &self.name, most).await
+    }
+
+    /// Puts an event aside in a transaction, with a reason; its batch is acknowledged as if it was dealt with.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let batch = feed.next_batch().await?;
+    /// feed.park(&batch.events()[0], "no such address", &db).await?;
+    /// batch.ack().await?;
+    /// assert_eq!(feed.parked(10).await?.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of a write in the transaction.
+    pub fn park<'c>(
+        &self,
+        event: &Event<E>,
+        reason: &str,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        let statement = parked::park(&self.name, event, reason);
+        match Write::statements(vec![statement]) {
+            Ok(write) => executor
+                .write(write)
+                .map(|written| written.map(drop))
+                .left_future(),
+            Err(error) => future::ready(Err(error)).right_future(),
+        }
+    }
+
+    /// Forgets an event that was put aside; whether it was there.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let batch = feed.next_batch().await?;
+    /// feed.park(&batch.events()[0], "no such address", &db).await?;
+    /// batch.ack().await?;
+    /// for parked in feed.parked(10).await? {
+    ///     feed.forget(parked.id).await?;
+    /// }
+    /// assert!(feed.parked(10).await?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it is forgotten or not.
+    pub async fn forget(&self, id: i64) -> Result<bool> {
+        make_tables(&self.engine, self.at).await?;
+        parked::forget(asked(&self.engine, self.at), &self.name, id).await
+    }
+}
