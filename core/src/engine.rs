@@ -490,6 +490,8 @@ impl Engine {
                 outcome => outcome,
             };
             drop(lease);
+            // Whoever waits for a commit waits in vain.
+            closed.wal_size.bell.ring();
             drop(answer.send(outcome));
         })?;
         answered.await.map_err(|_| core.ended(End::Closed))?

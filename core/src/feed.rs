@@ -48,7 +48,9 @@
 //! * **Every commit is, at least once, in order, whole.** A number is given inside of the transaction, so none is missed that is
 //!   given earlier and committed later. A row that was changed again before the feed read it is told of once, with the later
 //!   commit, as it is then. So a consumer that keeps the rows has what the table has at the end of each batch.
-//! * **Deletions** come before the rows of their commit, for a key that was told of or not.
+//! * **Deletions** come before the rows of their commit, for a key that was told of or not. Rows that `INSERT OR REPLACE` in SQL
+//!   of the application drops, as they clash with a row of another key, are not told of: SQLite runs no triggers for them. An
+//!   [upsert](crate::query::upsert) drops none.
 //! * **An acknowledgement moves the place only from where the batch began.** Two consumers of one name do not both pass it: one is told
 //!   [`CursorMoved`](crate::error::ErrorKind::CursorMoved).
 //! * **A reader is open for no longer than it takes to read a batch**: a slow consumer is in nobody's way.
@@ -83,7 +85,7 @@ use std::{
     future::{self, Future},
     panic::Location,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_core::Stream;
@@ -92,8 +94,8 @@ use uuid::Uuid;
 
 use self::{
     batch::Step,
-    cursor::{State, asked, find, make_tables, prepare, rewind},
-    position::Place,
+    cursor::{State, asked, find, prepare, rewind},
+    position::{Inside, Place},
     reading::{Reading, Wanted, number},
 };
 use crate::{
@@ -104,6 +106,9 @@ use crate::{
     query::{Condition, Query, raw},
     sql::{Write, WriteExecutor},
 };
+
+/// More than fit into memory, and few enough to be counted on from.
+const MOST_ROWS: usize = 1 << 30;
 
 /// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
 const MARK_AFTER: i64 = 1000;
@@ -120,8 +125,8 @@ pub struct Feed<E: Entity> {
     look_every: Duration,
     /// Whether tables, index and cursor were found.
     is_prepared: bool,
-    /// The last commit, and the generation of the cursor, with which nothing was found.
-    idle: Option<(i64, i64)>,
+    /// The last commit, and the generation of the cursor, with which nothing was found; and after what, if not after the cursor.
+    idle: Option<(i64, i64, Option<Place>)>,
     told: FeedTold,
 }
 
@@ -178,7 +183,11 @@ impl<E: Entity> Feed<E> {
 
     /// How many changes a batch has at most, unless one commit has more; one at least. Default: 1,000.
     pub const fn batch_rows(mut self, rows: usize) -> Self {
-        self.wanted.rows = if rows == 0 { 1 } else { rows };
+        self.wanted.rows = match rows {
+            0 => 1,
+            rows if rows > MOST_ROWS => MOST_ROWS,
+            rows => rows,
+        };
         self
     }
 
@@ -381,7 +390,7 @@ impl<E: Entity> Feed<E> {
     /// Dropped meanwhile, it is moved or not.
     pub async fn rewind(&mut self, start: Start) -> Result<()> {
         self.prepare(start).await?;
-        if rewind(asked(&self.engine, self.at), &self.name, start).await? {
+        if rewind(asked(&self.engine, self.at), &self.name, E::TABLE, start).await? {
             self.idle = None;
             return Ok(());
         }
@@ -400,10 +409,12 @@ impl<E: Entity> Feed<E> {
     pub async fn lag(&mut self) -> Result<Lag> {
         self.prepare(self.start).await?;
         let (mut snapshot, state, _) = self.state().await?;
-        let rows = (self.wanted.query.clone())
-            .filter(number::<E>().gt(CommitSeq(state.place.seq)))
-            .count(&mut snapshot)
-            .await?;
+        let query = self.wanted.query.clone();
+        let query = match state.place.inside {
+            Some(Inside::Scan(_)) => query,
+            _ => query.filter(number::<E>().gt(CommitSeq(state.place.seq))),
+        };
+        let rows = query.count(&mut snapshot).await?;
         Ok(Lag {
             commits: state.last.abs_diff(state.place.seq),
             rows,
@@ -420,7 +431,6 @@ impl<E: Entity> Feed<E> {
     ///
     /// Nothing is changed.
     pub async fn parked(&self, most: u64) -> Result<Vec<Parked<E>>> {
-        make_tables(&self.engine, self.at).await?;
         parked::parked(&self.engine, self.at, &self.name, most).await
     }
 
@@ -459,7 +469,6 @@ impl<E: Entity> Feed<E> {
     ///
     /// Dropped meanwhile, it is forgotten or not.
     pub async fn forget(&self, id: i64) -> Result<bool> {
-        make_tables(&self.engine, self.at).await?;
         parked::forget(asked(&self.engine, self.at), &self.name, id).await
     }
 }
@@ -474,7 +483,7 @@ impl<E: Entity> Feed<E> {
                 if let Some(batch) = self.look(ahead.clone()).await? {
                     return Ok(batch);
                 }
-                commit_or(commit, Instant::now() + self.look_every).await;
+                commit_or(commit, self.look_every).await;
             }
         })
     }
@@ -482,20 +491,22 @@ impl<E: Entity> Feed<E> {
     /// `ahead`: a stream has taken what is up to this place of the cursor's generation.
     async fn look(&mut self, ahead: Option<(Place, i64)>) -> Result<Option<Batch<E>>> {
         self.prepare(self.start).await?;
-        if let Some(idle) = self.idle
-            && self.present().await? == Some(idle)
+        if let Some((last, generation, after)) = &self.idle
+            && (after.as_ref() == ahead.as_ref().map(|(place, _)| place))
+            && let idle = Some((*last, *generation))
+            && self.present().await? == idle
         {
             return Ok(None);
         }
         let (snapshot, state, epoch) = self.state().await?;
-        let from = match ahead {
-            Some((_, generation)) if generation != state.generation => {
+        let from = match &ahead {
+            Some((_, generation)) if *generation != state.generation => {
                 return Err(Error::new(
                     ErrorKind::CursorMoved,
                     format!("the cursor {} was rewound", self.name),
                 ));
             }
-            Some((place, _)) => place,
+            Some((place, _)) => place.clone(),
             None => state.place.clone(),
         };
         let reading = Reading {
@@ -522,7 +533,8 @@ impl<E: Entity> Feed<E> {
             self.idle = None;
             return Ok(Some(batch));
         }
-        self.idle = Some((state.last, state.generation));
+        let ahead = ahead.map(|(place, _)| place);
+        self.idle = Some((state.last, state.generation, ahead));
         let passes = state.last - state.place.seq >= MARK_AFTER || state.place.inside.is_some();
         if passes && batch.step.from == state.place {
             match batch.ack().await {
@@ -570,7 +582,7 @@ impl<E: Entity> Feed<E> {
         Error::new(
             ErrorKind::Refused,
             format!(
-                "the cursor {} is not there: it was removed meanwhile, or was to begin after a commit that is not in the file",
+                "the cursor {} is not there: it was removed meanwhile, or was to begin after a commit that is not in the file; ask again, or say another start",
                 self.name
             ),
         )

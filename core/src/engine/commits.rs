@@ -1,6 +1,7 @@
 //! Waiting for commits.
 
 use std::{
+    future::pending,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -33,15 +34,17 @@ impl Drop for Commits {
     }
 }
 
-/// Waits for so long. Cancel safe.
+/// Waits for so long, for ever if no clock goes that far. Cancel safe.
 pub(crate) async fn pause(time: Duration) {
-    timer::sleep_until(Instant::now() + time).await;
+    match Instant::now().checked_add(time) {
+        Some(moment) => timer::sleep_until(moment).await,
+        None => pending().await,
+    }
 }
 
-/// Waits for a commit, or for the moment at which to look for those of other processes. Cancel safe.
-pub(crate) fn commit_or(commit: OwnedNotified, moment: Instant) -> BoxFuture<'static, ()> {
+/// Waits for a commit, but for no longer than this: then it is time to look for those of other processes. Cancel safe.
+pub(crate) fn commit_or(commit: OwnedNotified, time: Duration) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let moment = pin!(timer::sleep_until(moment));
-        let _ = select(pin!(commit), moment).await;
+        let _ = select(pin!(commit), pin!(pause(time))).await;
     })
 }
