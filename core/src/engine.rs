@@ -477,8 +477,6 @@ impl Engine {
             closed.sessions.pool.close();
             closed.allocator.close();
             closed.checkpointer.wait_until_closed();
-            // Feeds that wait for a commit find that none will come.
-            closed.wal_size.bell.ring();
             let outcome = match closed.take_writer() {
                 Some(writer) => {
                     let outcome = truncate_log(writer.connection(), &closed);
@@ -492,6 +490,8 @@ impl Engine {
                 outcome => outcome,
             };
             drop(lease);
+            // Whoever waits for a commit waits in vain.
+            closed.wal_size.bell.ring();
             drop(answer.send(outcome));
         })?;
         answered.await.map_err(|_| core.ended(End::Closed))?

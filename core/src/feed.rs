@@ -48,7 +48,9 @@
 //! * **Every commit is, at least once, in order, whole.** A number is given inside of the transaction, so none is missed that is
 //!   given earlier and committed later. A row that was changed again before the feed read it is told of once, with the later
 //!   commit, as it is then. So a consumer that keeps the rows has what the table has at the end of each batch.
-//! * **Deletions** come before the rows of their commit, for a key that was told of or not.
+//! * **Deletions** come before the rows of their commit, for a key that was told of or not. Rows that `INSERT OR REPLACE` in SQL
+//!   of the application drops, as they clash with a row of another key, are not told of: SQLite runs no triggers for them. An
+//!   [upsert](crate::query::upsert) drops none.
 //! * **An acknowledgement moves the place only from where the batch began.** Two consumers of one name do not both pass it: one is told
 //!   [`CursorMoved`](crate::error::ErrorKind::CursorMoved).
 //! * **A reader is open for no longer than it takes to read a batch**: a slow consumer is in nobody's way.
@@ -593,14 +595,14 @@ impl<E: Entity> Feed<E> {
             return Ok(None);
         }
         let (snapshot, state, epoch) = self.state().await?;
-        let from = match ahead {
-            Some((_, generation)) if generation != state.generation => {
+        let from = match &ahead {
+            Some((_, generation)) if *generation != state.generation => {
                 return Err(Error::new(
                     ErrorKind::CursorMoved,
                     format!("the cursor {} was rewound", self.name),
                 ));
             }
-            Some((place, _)) => place,
+            Some((place, _)) => place.clone(),
             None => state.place.clone(),
         };
         let reading = Reading {
@@ -678,7 +680,7 @@ impl<E: Entity> Feed<E> {
         Error::new(
             ErrorKind::Refused,
             format!(
-                "the cursor {} is not there: it was removed meanwhile, or was to begin after a commit that is not in the file",
+                "the cursor {} is not there: it was removed meanwhile, or was to begin after a commit that is not in the file; ask again, or say another start",
                 self.name
             ),
         )

@@ -764,15 +764,3 @@ async fn a_feed_that_waits_is_told_that_the_database_is_closed() {
         );
     }
 }
-
-/// Those without a number are not told, whatever one asks for.
-#[tokio::test]
-async fn before_the_first_commit_is_the_beginning() {
-    let db = opened(Mode::Inline).await;
-    outsider(db.path())
-        .execute("INSERT INTO job (id, text) VALUES (7, 'foreign')", [])
-        .unwrap();
-    add(&db, &["a"]).await;
-    let mut feed = db.feed::<Job>("early").start(Start::After(-3));
-    assert_eq!(told(&feed.next_batch().await.unwrap()), ["1 a"]);
-}

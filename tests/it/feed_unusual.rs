@@ -95,7 +95,7 @@ async fn names_that_need_quotes_and_keys_of_a_collation() {
             all(&mut feed).await,
             [(true, "Ada".into()), (true, "Bo".into())]
         );
-        // The same key to the table, in another spelling.
+        // The same key to the table in another spelling, and another one to who keeps the rows.
         for name in ["ADA", "ada"] {
             let mut ctx = db.context();
             let row = ctx.add(Quoted {
@@ -107,11 +107,15 @@ async fn names_that_need_quotes_and_keys_of_a_collation() {
             ctx.remove(row);
             ctx.save_changes().await.unwrap();
         }
-        assert_eq!(all(&mut feed).await, [(true, "ada".into())]);
+        assert_eq!(
+            all(&mut feed).await,
+            [(true, "ADA".into()), (true, "ada".into())]
+        );
     }
 }
 
 #[tokio::test]
+#[allow(clippy::too_many_lines, reason = "one story, told once")]
 async fn cascades_replacements_and_bulk_operations_are_told() {
     for mode in Mode::ALL {
         let db = mode.temporary().await;

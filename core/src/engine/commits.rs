@@ -1,7 +1,7 @@
 //! Waiting for commits.
 
 use std::{
-    future,
+    future::pending,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -34,16 +34,15 @@ impl Drop for Commits {
     }
 }
 
-/// Waits for so long. Cancel safe.
+/// Waits for so long, for ever if no clock goes that far. Cancel safe.
 pub(crate) async fn pause(time: Duration) {
     match Instant::now().checked_add(time) {
-        Some(end) => timer::sleep_until(end).await,
-        // No clock goes so far.
-        None => future::pending().await,
+        Some(moment) => timer::sleep_until(moment).await,
+        None => pending().await,
     }
 }
 
-/// Waits for a commit, or so long, and it is time to look for those of other processes. Cancel safe.
+/// Waits for a commit, but for no longer than this: then it is time to look for those of other processes. Cancel safe.
 pub(crate) fn commit_or(commit: OwnedNotified, time: Duration) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let _ = select(pin!(commit), pin!(pause(time))).await;

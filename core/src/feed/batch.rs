@@ -129,7 +129,8 @@ impl<E: Entity> Batch<E> {
         self.events.len()
     }
 
-    /// Where a consumer stands that has taken the batch.
+    /// Where a consumer stands that has taken the batch, in whole commits: where [it is split](Self::is_split) before the commit
+    /// that goes on, and before the first one as long as not all rows are read at the start.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -150,9 +151,13 @@ impl<E: Entity> Batch<E> {
     /// ```
     #[must_use]
     pub const fn position(&self) -> Position {
+        let seq = match self.step.to.inside {
+            Some(Inside::Scan(_)) => 0,
+            _ => self.step.to.seq,
+        };
         Position {
             epoch: self.step.epoch,
-            seq: self.step.to.seq,
+            seq,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::{
         position::{Inside, Place},
     },
     query::raw,
+    schema::deleted_trigger_of,
     sql::{Statement, Write, WriteExecutor},
     value::Value,
 };
@@ -26,10 +27,11 @@ use crate::{
 const TABLES: [&str; 3] = [
     "CREATE TABLE IF NOT EXISTS anabranch_cursors (
   name TEXT PRIMARY KEY NOT NULL,
-  table_name TEXT NOT NULL,
+  table_name TEXT NOT NULL COLLATE NOCASE,
   seq INTEGER NOT NULL,
   inside TEXT,
-  generation INTEGER NOT NULL DEFAULT 1,
+  begun INTEGER NOT NULL,
+  generation INTEGER NOT NULL DEFAULT (random()),
   epoch BLOB NOT NULL,
   acked_at INTEGER NOT NULL DEFAULT (unixepoch())
 ) STRICT",
@@ -44,7 +46,7 @@ const TABLES: [&str; 3] = [
   UNIQUE (cursor, key, seq, is_deleted)
 ) STRICT",
     "CREATE TABLE IF NOT EXISTS anabranch_pruned (
-  table_name TEXT PRIMARY KEY NOT NULL,
+  table_name TEXT PRIMARY KEY NOT NULL COLLATE NOCASE,
   seq INTEGER NOT NULL
 ) STRICT",
 ];
@@ -87,18 +89,19 @@ pub enum Start {
 }
 
 impl Start {
-    /// The commit after which it is, NULL for the last one, and how far in the rest.
-    fn values(self) -> [Value; 2] {
-        let seq = match self {
-            Self::Beginning => Value::Integer(0),
-            Self::After(seq) => Value::Integer(seq.max(0)),
-            Self::Now | Self::Snapshot => Value::Null,
+    /// The commit after which it is, how far in the rest, and up to which commit it needs no deletions, since it reads what is
+    /// there now; NULL stands for the last commit.
+    fn values(self) -> [Value; 3] {
+        let (seq, begun) = match self {
+            Self::Beginning => (Value::Integer(0), Value::Null),
+            Self::After(seq) => (Value::Integer(seq), Value::Integer(seq)),
+            Self::Now | Self::Snapshot => (Value::Null, Value::Null),
         };
         let place = Place {
             seq: 0,
             inside: (self == Self::Snapshot).then_some(Inside::Scan(None)),
         };
-        [seq, text(place.inside_text())]
+        [seq, text(place.inside_text()), begun]
     }
 }
 
@@ -131,49 +134,63 @@ pub(super) fn prepare(
     })
 }
 
-async fn check(engine: AskedAt<'_>, definition: &'static TableDef) -> Result<()> {
+/// Whether the table's rows and deletions have numbers in this file, and are found by them.
+pub(super) async fn check(engine: AskedAt<'_>, definition: &'static TableDef) -> Result<()> {
     let table = definition.name;
     let column = definition
         .commit_seq
         .map_or("", |at| definition.columns[at].name);
-    let found: Vec<(i64, i64)> = raw(
+    let found: Option<(i64, i64, i64)> = raw(
         "SELECT
-           (SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_epoch'),
+           (SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_stamped'),
            (SELECT count(*) FROM pragma_index_list({0}) AS list, pragma_index_info(list.name) AS info
-            WHERE info.seqno = 0 AND info.name = {1})",
-        (table, column),
+            WHERE NOT list.partial AND info.seqno = 0 AND info.name = {1} COLLATE NOCASE),
+           (SELECT count(*) FROM sqlite_schema
+            WHERE type = 'trigger' AND name = {2} COLLATE NOCASE AND tbl_name = {0} COLLATE NOCASE)",
+        (table, column, deleted_trigger_of(table)),
     )
-    .all(engine)
+    .first(engine)
     .await?;
-    let (epoch, indexes) = found.first().copied().unwrap_or_default();
-    let unfit = |message| {
-        Err(Error::new(ErrorKind::Model, message)
-            .with_table(table)
-            .with_column(column))
+    let (numbers, indexes, triggers) = found.unwrap_or_default();
+    let stamped: Option<i64> = if numbers == 0 {
+        None
+    } else {
+        let stamped = raw(
+            "SELECT 1 FROM anabranch_stamped
+             WHERE table_name = {0} COLLATE NOCASE AND column_name = {1} COLLATE NOCASE",
+            (table, column),
+        );
+        stamped.first(engine).await?
     };
-    if epoch == 0 {
-        return unfit(
-            "no row has a commit number in this file: make the table with db.create_tables",
-        );
-    }
-    if indexes == 0 {
-        return unfit(
-            "a feed reads by the commit number, which has no index: write #[entity(commit_seq, index)], and make the index",
-        );
-    }
-    Ok(())
+    let message = if stamped.is_none() {
+        "no row of the table is given a commit number in this file: make the table with db.create_tables, which leaves one that is there as it is"
+    } else if definition.tombstones && triggers == 0 {
+        "nobody writes down what is deleted from the table: its triggers are missing; db.create_tables makes them"
+    } else if indexes == 0 {
+        "a feed reads by the commit number, which has no index: write #[entity(commit_seq, index)], and make the index"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Model, message)
+        .with_table(table)
+        .with_column(column))
 }
 
-/// Makes the tables of feeds, unless they are there.
-pub(super) async fn make_tables(engine: &Engine, at: &'static Location<'static>) -> Result<()> {
+/// Whether the tables of feeds are there; who only looks does not make them.
+pub(super) async fn has_tables(engine: AskedAt<'_>) -> Result<bool> {
     let found: Option<i64> = raw(
         "SELECT count(*) FROM sqlite_schema
          WHERE name IN ('anabranch_cursors', 'anabranch_parked', 'anabranch_pruned')",
         (),
     )
-    .first(asked(engine, at))
+    .first(engine)
     .await?;
-    if found.is_some_and(|tables| usize::try_from(tables) == Ok(TABLES.len())) {
+    Ok(found.is_some_and(|tables| usize::try_from(tables) == Ok(TABLES.len())))
+}
+
+/// Makes the tables of feeds, unless they are there.
+pub(super) async fn make_tables(engine: &Engine, at: &'static Location<'static>) -> Result<()> {
+    if has_tables(asked(engine, at)).await? {
         return Ok(());
     }
     let statements = TABLES.map(str::to_owned).to_vec();
@@ -187,12 +204,20 @@ async fn create(
     table: &'static TableDef,
     start: Start,
 ) -> Result<()> {
-    let [seq, inside] = start.values();
+    let found = raw::<String>(
+        "SELECT table_name FROM anabranch_cursors WHERE name = {}",
+        (&**name,),
+    );
+    // Found without the writer, for which it may have to wait.
+    if let Some(of_table) = found.first(engine).await? {
+        return fits(name, &of_table, table);
+    }
+    let [seq, inside, begun] = start.values();
     let statement = Statement {
-        text: "INSERT INTO anabranch_cursors (name, table_name, seq, inside, epoch)
-               SELECT ?1, ?2, coalesce(?3, last), ?4, epoch
+        text: "INSERT INTO anabranch_cursors (name, table_name, seq, inside, begun, epoch)
+               SELECT ?1, ?2, coalesce(?3, last), ?4, coalesce(?5, last), epoch
                FROM anabranch_sequence, anabranch_epoch
-               WHERE coalesce(?3, last) <= last
+               WHERE coalesce(?3, last) BETWEEN 0 AND last
                ON CONFLICT DO NOTHING"
             .into(),
         args: vec![
@@ -200,23 +225,49 @@ async fn create(
             Value::Text(table.name.to_owned()),
             seq,
             inside,
+            begun,
         ],
     };
     engine.write(Write::statements(vec![statement])?).await?;
     Ok(())
 }
 
+/// A cursor is of one table.
+fn fits(name: &str, of_table: &str, table: &'static TableDef) -> Result<()> {
+    if of_table.eq_ignore_ascii_case(table.name) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Model,
+        format!(
+            "the cursor {name} is one of the table {of_table}: each feed needs a name of its own"
+        ),
+    )
+    .with_table(table.name))
+}
+
 /// Puts the cursor anew; who has a batch of before cannot acknowledge it any more.
-pub(super) async fn rewind(engine: AskedAt<'_>, name: &Arc<str>, start: Start) -> Result<bool> {
-    let [seq, inside] = start.values();
+pub(super) async fn rewind(
+    engine: AskedAt<'_>,
+    name: &Arc<str>,
+    table: &'static TableDef,
+    start: Start,
+) -> Result<bool> {
+    let [seq, inside, begun] = start.values();
     let statement = Statement {
         text: "UPDATE anabranch_cursors
-               SET seq = coalesce(?2, last), inside = ?3, generation = generation + 1,
-                   epoch = now.epoch, acked_at = unixepoch()
+               SET seq = coalesce(?2, last), inside = ?3, begun = coalesce(?4, last),
+                   generation = random(), epoch = now.epoch, acked_at = unixepoch()
                FROM anabranch_sequence, anabranch_epoch AS now
-               WHERE name = ?1 AND coalesce(?2, last) <= last"
+               WHERE name = ?1 AND table_name = ?5 AND coalesce(?2, last) BETWEEN 0 AND last"
             .into(),
-        args: vec![Value::Text(name.to_string()), seq, inside],
+        args: vec![
+            Value::Text(name.to_string()),
+            seq,
+            inside,
+            begun,
+            Value::Text(table.name.to_owned()),
+        ],
     };
     let written = engine.write(Write::statements(vec![statement])?).await?;
     Ok(written.changed() > 0)
@@ -226,6 +277,7 @@ pub(super) async fn rewind(engine: AskedAt<'_>, name: &Arc<str>, start: Start) -
 type Found = (
     i64,
     Option<String>,
+    i64,
     i64,
     Vec<u8>,
     String,
@@ -246,7 +298,7 @@ pub(super) fn find(
     Box::pin(async move {
         let mut snapshot = engine.snapshot("a feed", at).await?;
         let found = raw::<Found>(
-            "SELECT c.seq, c.inside, c.generation, c.epoch, c.table_name, s.last, e.epoch, p.seq
+            "SELECT c.seq, c.inside, c.begun, c.generation, c.epoch, c.table_name, s.last, e.epoch, p.seq
              FROM anabranch_cursors AS c, anabranch_sequence AS s, anabranch_epoch AS e
              LEFT JOIN anabranch_pruned AS p ON p.table_name = c.table_name
              WHERE c.name = {}",
@@ -264,18 +316,11 @@ fn state(
     table: &'static TableDef,
     epoch: Option<Uuid>,
 ) -> Result<Option<(State, Uuid)>> {
-    let Some((seq, inside, generation, own, of_table, last, present, pruned)) = found else {
+    let Some((seq, inside, begun, generation, own, of_table, last, present, pruned)) = found else {
         return Ok(None);
     };
     let fails = |kind, message: String| Err(Error::new(kind, message).with_table(table.name));
-    if of_table != table.name {
-        return fails(
-            ErrorKind::Model,
-            format!(
-                "the cursor {name} is one of the table {of_table}: each feed needs a name of its own"
-            ),
-        );
-    }
+    fits(name, &of_table, table)?;
     let present_epoch = Uuid::from_slice(&present).unwrap_or_default();
     if own != present || epoch.is_some_and(|epoch| epoch != present_epoch) || seq > last {
         return fails(
@@ -286,8 +331,8 @@ fn state(
         );
     }
     let place = Place::parse(seq, inside.as_deref())?;
-    let is_fresh = seq == 0 && place.inside.is_none();
-    if !is_fresh && pruned.is_some_and(|pruned| seq < pruned) {
+    // What was gone when it began it has not seen.
+    if pruned.is_some_and(|pruned| seq.max(begun) < pruned) {
         return fails(
             ErrorKind::CursorExpired,
             format!(

@@ -6,7 +6,10 @@ use crate::{
     engine::{AskedAt, Engine},
     entity::Entity,
     error::Result,
-    feed::{cursor::asked, event::Event},
+    feed::{
+        cursor::{asked, has_tables},
+        event::Event,
+    },
     query::{Cursor, find, raw},
     sql::{Statement, Write, WriteExecutor},
     value::{PrimaryKey as _, Value},
@@ -73,6 +76,9 @@ pub(super) async fn parked<E: Entity>(
     cursor: &str,
     most: u64,
 ) -> Result<Vec<Parked<E>>> {
+    if !has_tables(asked(engine, at)).await? {
+        return Ok(Vec::new());
+    }
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let found: Vec<(i64, i64, bool, String, String)> = raw(
         "SELECT id, seq, is_deleted, key, reason FROM anabranch_parked
@@ -104,6 +110,9 @@ pub(super) async fn parked<E: Entity>(
 
 /// Whether it was there.
 pub(super) async fn forget(engine: AskedAt<'_>, cursor: &str, id: i64) -> Result<bool> {
+    if !has_tables(engine).await? {
+        return Ok(false);
+    }
     let statement = Statement {
         text: "DELETE FROM anabranch_parked WHERE id = ?1 AND cursor = ?2".into(),
         args: vec![Value::Integer(id), Value::Text(cursor.to_owned())],

@@ -9,10 +9,11 @@ use crate::{
     error::Result,
     feed::{
         Feed, Parked, Start,
-        cursor::{asked, make_tables, rewind},
+        cursor::{asked, rewind},
         event::Event,
         list::Lag,
         parked,
+        position::Inside,
         reading::number,
     },
     sql::{Write, WriteExecutor},
@@ -53,7 +54,7 @@ impl<E: Entity> Feed<E> {
     /// Dropped meanwhile, it is moved or not.
     pub async fn rewind(&mut self, start: Start) -> Result<()> {
         self.prepare(start).await?;
-        if rewind(asked(&self.engine, self.at), &self.name, start).await? {
+        if rewind(asked(&self.engine, self.at), &self.name, E::TABLE, start).await? {
             self.idle = None;
             return Ok(());
         }
@@ -90,10 +91,12 @@ impl<E: Entity> Feed<E> {
     pub async fn lag(&mut self) -> Result<Lag> {
         self.prepare(self.start).await?;
         let (mut snapshot, state, _) = self.state().await?;
-        let rows = (self.wanted.query.clone())
-            .filter(number::<E>().gt(CommitSeq(state.place.seq)))
-            .count(&mut snapshot)
-            .await?;
+        let query = self.wanted.query.clone();
+        let query = match state.place.inside {
+            Some(Inside::Scan(_)) => query,
+            _ => query.filter(number::<E>().gt(CommitSeq(state.place.seq))),
+        };
+        let rows = query.count(&mut snapshot).await?;
         Ok(Lag {
             commits: state.last.abs_diff(state.place.seq),
             rows,
@@ -131,7 +134,6 @@ impl<E: Entity> Feed<E> {
     ///
     /// Nothing is changed.
     pub async fn parked(&self, most: u64) -> Result<Vec<Parked<E>>> {
-        make_tables(&self.engine, self.at).await?;
         parked::parked(&self.engine, self.at, &self.name, most).await
     }
 
@@ -213,7 +215,6 @@ impl<E: Entity> Feed<E> {
     ///
     /// Dropped meanwhile, it is forgotten or not.
     pub async fn forget(&self, id: i64) -> Result<bool> {
-        make_tables(&self.engine, self.at).await?;
         parked::forget(asked(&self.engine, self.at), &self.name, id).await
     }
 }

@@ -88,6 +88,14 @@ impl Place {
         Self { seq, inside: None }
     }
 
+    /// In a commit that is not done.
+    pub(super) const fn within(seq: i64, inside: Inside) -> Self {
+        Self {
+            seq: seq - 1,
+            inside: Some(inside),
+        }
+    }
+
     /// As the table of cursors has it.
     pub(super) fn inside_text(&self) -> Option<String> {
         let (what, seq, cursor) = match self.inside.as_ref()? {

@@ -17,6 +17,9 @@ use crate::{
     value::Value,
 };
 
+/// More rows than a table has.
+const EVERY_ROW: u64 = 1 << 40;
+
 /// What is asked for, whatever was taken before.
 #[derive(Debug)]
 pub(super) struct Wanted<E: Entity> {
@@ -63,9 +66,16 @@ impl<E: Entity> Reading<E> {
                 }
                 Ok(taken)
             }
-            Some(Inside::Deleted(of, after)) => self.rest_of(of, after).await,
+            // What was left of the commit may be part of later ones by now.
+            Some(Inside::Deleted(of, after)) => {
+                let taken = self.rest_of(of, after).await?;
+                if taken.events.is_empty() {
+                    return self.commits(of, last).await;
+                }
+                Ok(taken)
+            }
             Some(Inside::Rows(of, after)) => {
-                let taken = self.rows_of(of, after).await?;
+                let taken = self.rows_of(of, after, self.wanted.rows).await?;
                 if taken.events.is_empty() {
                     return self.commits(of, last).await;
                 }
@@ -145,56 +155,56 @@ impl<E: Entity> Reading<E> {
         let rows = self.wanted.query.clone();
         let rows = rows
             .filter(number::<E>().eq(CommitSeq(seq)))
-            .order_by(number::<E>().asc())
-            .all(&mut self.snapshot)
+            .page(None, EVERY_ROW)
+            .read(&mut self.snapshot)
             .await?;
-        events.extend(self.saved(rows));
+        events.extend(self.saved(rows.items));
         Ok(Taken {
             events,
             to: Place::after(seq),
         })
     }
 
-    /// The deletions of a commit after this key, or its rows if that was all of them.
+    /// The deletions of a commit after this key, and its rows if that was all of them.
     async fn rest_of(&mut self, seq: i64, after: Option<Cursor>) -> Result<Taken<E>> {
         let most = self.wanted.rows;
         let mut events = self.deleted(Which::Of(seq, after), Some(most + 1)).await?;
-        if events.is_empty() {
-            return self.rows_of(seq, None).await;
+        if events.len() > most {
+            events.truncate(most);
+            let last = events.last().map(Event::key_values);
+            let inside = Inside::Deleted(seq, last.map(Cursor::of_key));
+            return Ok(Taken {
+                events,
+                to: Place::within(seq, inside),
+            });
         }
-        let goes_on = events.len() > most;
-        events.truncate(most);
-        let last = events.last().filter(|_| goes_on);
-        let inside = match last.map(|event| Cursor::of_key(event.key_values())) {
-            Some(key) => Inside::Deleted(seq, Some(key)),
-            None => Inside::Rows(seq, None),
-        };
+        let rows = self.rows_of(seq, None, most - events.len()).await?;
+        events.extend(rows.events);
         Ok(Taken {
             events,
-            to: Place {
-                seq: seq - 1,
-                inside: Some(inside),
-            },
+            to: rows.to,
         })
     }
 
-    /// The rows of a commit after this one.
-    async fn rows_of(&mut self, seq: i64, after: Option<Cursor>) -> Result<Taken<E>> {
+    /// The rows of a commit after this one, as many as there is room for.
+    async fn rows_of(&mut self, seq: i64, after: Option<Cursor>, room: usize) -> Result<Taken<E>> {
+        // Without room it is only asked whether there are any.
+        let size = u64::try_from(room.max(1)).unwrap_or(EVERY_ROW);
         let page = (self.wanted.query.clone())
             .filter(number::<E>().eq(CommitSeq(seq)))
-            .page(after, self.most())
+            .page(after.clone(), size)
             .read(&mut self.snapshot)
             .await?;
-        let to = match page.next {
-            Some(next) => Place {
-                seq: seq - 1,
-                inside: Some(Inside::Rows(seq, Some(next))),
-            },
-            None => Place::after(seq),
+        let next = if room == 0 && !page.items.is_empty() {
+            Some(Inside::Rows(seq, after))
+        } else {
+            page.next.map(|next| Inside::Rows(seq, Some(next)))
         };
+        let mut rows = page.items;
+        rows.truncate(room);
         Ok(Taken {
-            events: self.saved(page.items),
-            to,
+            events: self.saved(rows),
+            to: next.map_or_else(|| Place::after(seq), |inside| Place::within(seq, inside)),
         })
     }
 
@@ -222,7 +232,7 @@ impl<E: Entity> Reading<E> {
     }
 
     fn most(&self) -> u64 {
-        u64::try_from(self.wanted.rows).unwrap_or(u64::MAX)
+        u64::try_from(self.wanted.rows).unwrap_or(EVERY_ROW)
     }
 }
 

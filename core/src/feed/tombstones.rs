@@ -6,7 +6,7 @@ use crate::{
     engine::Engine,
     entity::Entity,
     error::{Error, ErrorKind, Result},
-    feed::cursor::{asked, make_tables},
+    feed::cursor::{asked, check, make_tables},
     query::Cursor,
     schema::{TOMBSTONE_SEQ, tombstones_of},
     sql::{Cost, Executor, Identifier, Read, Statement, Write, WriteExecutor},
@@ -144,11 +144,12 @@ pub(crate) async fn prune<E: Entity>(
         )
         .with_table(E::TABLE.name));
     }
+    check(asked(engine, at), E::TABLE).await?;
     make_tables(engine, at).await?;
     let deleted = Identifier(&tombstones_of(E::TABLE.name)).to_string();
     let condition = format!(
         "{TOMBSTONE_SEQ} > 0 AND anabranch_deleted_at <= unixepoch() - ?2
-         AND ({TOMBSTONE_SEQ} <= coalesce((SELECT min(seq) FROM anabranch_cursors WHERE table_name = ?1), {TOMBSTONE_SEQ})
+         AND ({TOMBSTONE_SEQ} <= coalesce((SELECT min(max(seq, begun)) FROM anabranch_cursors WHERE table_name = ?1), {TOMBSTONE_SEQ})
               OR anabranch_deleted_at <= unixepoch() - ?3)"
     );
     let seconds = |age: Duration| i64::try_from(age.as_secs()).unwrap_or(i64::MAX / 2);

@@ -1,7 +1,10 @@
 //! The table of the keys that were deleted from another, and the triggers that fill it.
 //!
 //! A key is in it once, with its last deletion. It is a stamped table like the other one: the writer gives its rows the number of
-//! the commit, whoever wrote the DELETE.
+//! the commit, whoever wrote the DELETE. A deletion that gets no number, since another program wrote it, leaves the one that is
+//! there, which consumers may not have seen yet.
+//!
+//! Keys are told apart by their bytes, however the table compares them: so does who keeps the rows.
 
 use crate::{
     entity::{ColumnDef, TableDef},
@@ -15,6 +18,11 @@ pub(crate) const TOMBSTONE_SEQ: &str = "anabranch_seq";
 /// The name of the table with the deleted keys of this one.
 pub(crate) fn tombstones_of(table: &str) -> String {
     format!("anabranch_deleted_{table}")
+}
+
+/// The name of the trigger that notes the deletions from this table.
+pub(crate) fn deleted_trigger_of(table: &str) -> String {
+    format!("anabranch_{table}_deleted")
 }
 
 pub(super) fn create_tombstones(table: &TableDef) -> [String; 4] {
@@ -33,16 +41,19 @@ pub(super) fn create_tombstones(table: &TableDef) -> [String; 4] {
     );
     let is_changed = listed(
         table,
-        |column| format!("NEW.{0} IS NOT OLD.{0}", Identifier(column.name)),
+        |column| {
+            let name = Identifier(column.name);
+            format!("NEW.{name} COLLATE BINARY IS NOT OLD.{name}")
+        },
         " OR ",
     );
-    let trigger = |what: &str, event: &str, when: &str| {
+    let trigger = |trigger: String, event: &str, when: &str| {
         format!(
             "CREATE TRIGGER IF NOT EXISTS {trigger} AFTER {event} ON {table}{when} BEGIN
-  DELETE FROM {deleted} WHERE {is_old};
-  INSERT INTO {deleted} ({key}) VALUES ({old});
+  UPDATE {deleted} SET anabranch_deleted_at = unixepoch() WHERE {is_old};
+  INSERT INTO {deleted} ({key}) SELECT {old} WHERE NOT EXISTS (SELECT 1 FROM {deleted} WHERE {is_old});
 END",
-            trigger = Identifier(&format!("anabranch_{}_{what}", table.name)),
+            trigger = Identifier(&trigger),
             table = Identifier(table.name),
             deleted = Identifier(&name),
         )
@@ -60,12 +71,12 @@ END",
         ),
         format!(
             "CREATE INDEX IF NOT EXISTS {} ON {} ({TOMBSTONE_SEQ})",
-            Identifier(&format!("{name}_seq")),
+            Identifier(&format!("anabranch_seq_of_{}", table.name)),
             Identifier(&name),
         ),
-        trigger("deleted", "DELETE", ""),
+        trigger(deleted_trigger_of(table.name), "DELETE", ""),
         trigger(
-            "rekeyed",
+            format!("anabranch_{}_rekeyed", table.name),
             &format!("UPDATE OF {key}{}", rowid_names(table)),
             &format!(" WHEN {is_changed}"),
         ),
@@ -82,19 +93,14 @@ fn rowid_names(table: &TableDef) -> &'static str {
 }
 
 fn column_line(column: &'static ColumnDef) -> String {
-    let mut line = format!(
+    format!(
         "{} {} NOT NULL",
         Identifier(column.name),
         match column.storage {
             Storage::Integer => "INTEGER",
             _ => "ANY",
         }
-    );
-    if let Some(collate) = column.collate {
-        line.push_str(" COLLATE ");
-        line.push_str(&Identifier(collate).to_string());
-    }
-    line
+    )
 }
 
 fn listed(table: &TableDef, part: impl Fn(&'static ColumnDef) -> String, between: &str) -> String {

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::{Notify, futures::OwnedNotified};
 
-/// Rung by every commit of a connection of this process that writes. Costs a load while nobody listens.
+/// Rung by every commit of a connection of this process that writes, and when there will be none any more. Costs a load while nobody listens.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct CommitBell {
     listeners: AtomicUsize,
