@@ -47,7 +47,8 @@ pub enum ErrorKind {
     CursorMoved,
     /// The cursor of a feed is further behind than deletions are kept. Begin with all rows again: `feed.rewind(Start::Snapshot)`.
     CursorExpired,
-    /// The file is not the one that the cursor of a feed was in: a backup was restored. Say with `feed.rewind` where to go on.
+    /// The file is not the one that the cursor of a feed was in: a backup was restored. `feed.accept_epoch` goes on from there,
+    /// `feed.rewind` from elsewhere.
     EpochChanged,
     /// The wait for the writer outlasted `queue_timeout`; the message names the holder and its age.
     QueueTimeout,

@@ -85,6 +85,7 @@ use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use futures_core::Stream;
 use futures_util::{future::BoxFuture, stream};
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 use self::{
@@ -94,10 +95,10 @@ use self::{
     reading::{Reading, Wanted},
 };
 use crate::{
-    engine::{self, Engine, ReadSnapshot, commit_or},
+    engine::{self, Engine, commit_or},
     entity::Entity,
     error::{ApplicationError, Error, ErrorKind, Result},
-    observe::FeedTold,
+    observe::{FeedTold, span},
     query::{Condition, Query, raw},
 };
 
@@ -382,10 +383,13 @@ impl<E: Entity> Feed<E> {
     ///
     /// # Errors
     ///
-    /// Kind [`EpochChanged`](crate::error::ErrorKind::EpochChanged) if the file is a backup that was restored,
-    /// [`CursorExpired`](crate::error::ErrorKind::CursorExpired) if deletions were forgotten that the consumer did not see:
-    /// [`rewind`](Self::rewind) says how to go on. Kind [`Model`](crate::error::ErrorKind::Model) if the table has no index on its
-    /// commit numbers, or the name is that of a feed of another table. What reads can meet; the first one writes the cursor.
+    /// Kind [`EpochChanged`](crate::error::ErrorKind::EpochChanged) if the file is a backup that was restored:
+    /// [`accept_epoch`](Self::accept_epoch) goes on, [`rewind`](Self::rewind) elsewhere.
+    /// [`CursorExpired`](crate::error::ErrorKind::CursorExpired) if deletions were forgotten that the consumer did not see: `rewind`.
+    /// [`Refused`](crate::error::ErrorKind::Refused) if the cursor was removed since, or was to begin after a commit that is not in
+    /// the file. [`Model`](crate::error::ErrorKind::Model) if the table has no index on its commit numbers, or the name is that of a
+    /// feed of another table. [`Decode`](crate::error::ErrorKind::Decode), each time, for a row with a value that does not fit its field:
+    /// mend the row, or leave it out with a [`filter`](Self::filter). What reads can meet; the first one writes the cursor.
     ///
     /// # Cancel safety
     ///
@@ -517,9 +521,17 @@ impl<E: Entity> Feed<E> {
             let batch = self.next_batch().await?;
             let mut parking = Vec::new();
             for event in &batch {
-                let Err(error) = tried(retries, event, &mut handle).await else {
+                let span = span::event(
+                    self.engine.namespace(),
+                    E::TABLE.name,
+                    &self.name,
+                    event.seq,
+                );
+                let dealt = tried(retries, event, &mut handle, &span);
+                let Err(error) = dealt.instrument(span.clone()).await else {
                     continue;
                 };
+                span::set_error(&span, ErrorKind::Application);
                 match retries.then {
                     GiveUp::Stop => return Err(self.stopped_at(event, error)),
                     GiveUp::Park => {
@@ -555,9 +567,11 @@ async fn tried<E: Entity>(
     retries: Retries,
     event: &Event<E>,
     handle: &mut impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
+    span: &Span,
 ) -> std::result::Result<(), ApplicationError> {
     let mut failed = 0;
     loop {
+        span.record("anabranch.attempt", failed + 1);
         let Err(error) = handle(event).await else {
             return Ok(());
         };
@@ -594,37 +608,19 @@ impl<E: Entity> Feed<E> {
         {
             return Ok(None);
         }
-        let (snapshot, state, epoch) = self.state().await?;
-        let from = match &ahead {
-            Some((_, generation)) if *generation != state.generation => {
-                return Err(Error::new(
-                    ErrorKind::CursorMoved,
-                    format!("the cursor {} was rewound", self.name),
-                ));
+        let span = span::feed(self.engine.namespace(), E::TABLE.name, &self.name);
+        let read = self.read(ahead).instrument(span.clone()).await;
+        let (state, batch) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                span::set_error(&span, error.kind());
+                return Err(error);
             }
-            Some((place, _)) => place.clone(),
-            None => state.place.clone(),
         };
-        let reading = Reading {
-            wanted: self.wanted.clone(),
-            snapshot,
-            epoch,
-        };
-        let taken = reading.next(state.last, from.clone()).await?;
-        let behind = state.last.abs_diff(state.place.seq);
-        self.told.looked(taken.events.len(), behind);
-        let batch = Batch {
-            events: taken.events,
-            step: Step {
-                name: Arc::clone(&self.name),
-                epoch,
-                generation: state.generation,
-                from,
-                to: taken.to,
-            },
-            engine: self.engine.clone(),
-            at: self.at,
-        };
+        span.record("anabranch.commit_seq", batch.step.to.seq);
+        span.record("anabranch.rows", batch.events.len());
+        self.told
+            .looked(batch.events.len(), state.last.abs_diff(state.place.seq));
         if !batch.events.is_empty() {
             self.idle = None;
             return Ok(Some(batch));
@@ -644,6 +640,41 @@ impl<E: Entity> Feed<E> {
         Ok(None)
     }
 
+    /// What is there to be told, and the state in which it was read; a batch without events has nothing.
+    async fn read(&self, ahead: Option<(Place, i64)>) -> Result<(State, Batch<E>)> {
+        let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
+        let (snapshot, state, epoch) = find(engine, self.at, name, E::TABLE, self.expected).await?;
+        let from = match ahead {
+            Some((_, generation)) if generation != state.generation => {
+                return Err(Error::new(
+                    ErrorKind::CursorMoved,
+                    format!("the cursor {} was rewound", self.name),
+                ));
+            }
+            Some((place, _)) => place,
+            None => state.place.clone(),
+        };
+        let reading = Reading {
+            wanted: self.wanted.clone(),
+            snapshot,
+            epoch,
+        };
+        let taken = reading.next(state.last, from.clone()).await?;
+        let batch = Batch {
+            events: taken.events,
+            step: Step {
+                name: Arc::clone(&self.name),
+                epoch,
+                generation: state.generation,
+                from,
+                to: taken.to,
+            },
+            engine: self.engine.clone(),
+            at: self.at,
+        };
+        Ok((state, batch))
+    }
+
     async fn prepare(&mut self, start: Start) -> Result<()> {
         if self.is_prepared {
             return Ok(());
@@ -655,18 +686,6 @@ impl<E: Entity> Feed<E> {
         Ok(())
     }
 
-    /// Where the cursor is, and the state of the database in which it is there.
-    async fn state(&mut self) -> Result<(ReadSnapshot, State, Uuid)> {
-        let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
-        match find(engine, self.at, name, E::TABLE, self.expected).await? {
-            Some(found) => Ok(found),
-            None => {
-                self.is_prepared = false;
-                Err(self.no_such_start())
-            }
-        }
-    }
-
     fn present(&self) -> BoxFuture<'_, Result<Option<Present>>> {
         let found = raw(
             "SELECT s.last, c.generation, c.seq, c.inside FROM anabranch_sequence AS s, anabranch_cursors AS c
@@ -674,16 +693,5 @@ impl<E: Entity> Feed<E> {
             (&*self.name,),
         );
         Box::pin(found.first(asked(&self.engine, self.at)))
-    }
-
-    fn no_such_start(&self) -> Error {
-        Error::new(
-            ErrorKind::Refused,
-            format!(
-                "the cursor {} is not there: it was removed meanwhile, or was to begin after a commit that is not in the file; ask again, or say another start",
-                self.name
-            ),
-        )
-        .with_table(E::TABLE.name)
     }
 }

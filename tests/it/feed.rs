@@ -704,13 +704,6 @@ async fn what_a_feed_needs_is_told_if_it_is_missing() {
     );
     let taken = db.feed::<Page>("jobs").try_next_batch().await.unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Model, "{taken}");
-    // Removed meanwhile, it begins anew.
-    let mut feed = db.feed::<Job>("jobs");
-    assert!(feed.try_next_batch().await.unwrap().is_none());
-    assert!(db.remove_cursor("jobs").await.unwrap());
-    add(&db, &["a"]).await;
-    assert_eq!(kind_of_next(&mut feed).await, ErrorKind::Refused);
-    assert_eq!(told(&feed.next_batch().await.unwrap()), ["1 a"]);
 }
 
 /// What the compiler has to see: that tasks can be made of all of it.

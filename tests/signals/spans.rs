@@ -5,13 +5,25 @@ use std::time::Duration;
 use anabranch::{
     database::DatabaseBuilder,
     engine::{ConcurrentOptions, ReadSnapshot},
+    feed::Retries,
     prelude::*,
     query::raw,
 };
-use anabranch_tests::note::{Note, note};
+use anabranch_tests::{
+    execute,
+    note::{Note, note},
+};
 
 use crate::between;
 use crate::capture::{Line, events, open, spans};
+
+#[derive(Debug, Entity)]
+struct Job {
+    #[entity(id)]
+    id: i64,
+    #[entity(commit_seq, index)]
+    seq: CommitSeq,
+}
 
 /// Takes some tens of milliseconds.
 const COUNTING: &str =
@@ -217,4 +229,60 @@ async fn a_slow_statement_is_told_of_once_with_who_ran_it() {
     assert_eq!(told.get("thread"), "anabranch");
     assert!(told.get("db.query.text").ends_with("WHERE ? != ?"));
     assert_eq!(db.statistics().slow_statements, 1);
+}
+
+#[tokio::test]
+async fn a_feed_has_a_span_for_what_it_reads_and_for_each_event_that_is_dealt_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path(), "feed.db", |options| options).await;
+    db.create_tables::<Job>().await.unwrap();
+    let mut ctx = db.context();
+    for id in [1, 2] {
+        ctx.add(Job {
+            id,
+            seq: CommitSeq(0),
+        });
+    }
+    ctx.save_changes().await.unwrap();
+    let mut feed = db.feed::<Job>("workers");
+    let retries = Retries::new()
+        .attempts(3)
+        .backoff(Duration::ZERO, Duration::ZERO);
+    let stopped = feed.each(retries, async |event| {
+        tracing::info!(target: "of_the_application", key = event.key(), "dealt with");
+        match event.key() {
+            1 => Ok(()),
+            _ => Err("hidden".into()),
+        }
+    });
+    let stopped = stopped.await.unwrap_err();
+    assert_eq!(stopped.kind(), ErrorKind::Application);
+
+    let read = only(spans("feed.db", "anabranch.feed"));
+    for (field, value) in [
+        ("otel.name", "FEED job"),
+        ("db.collection.name", "job"),
+        ("anabranch.feed.name", "workers"),
+        ("anabranch.commit_seq", "1"),
+        ("anabranch.rows", "2"),
+        ("error.type", ""),
+    ] {
+        assert_eq!(read.get(field), value, "{field}");
+    }
+    assert!(within("feed.db", &read).contains(&"SELECT job".to_owned()));
+    let dealt = spans("feed.db", "anabranch.event");
+    let ended: Vec<_> = (dealt.iter())
+        .map(|span| (span.get("anabranch.attempt"), span.get("error.type")))
+        .collect();
+    assert_eq!(ended, [("1", ""), ("3", "Application")]);
+    let own = events("dealt with");
+    let inside = |span: &Line| own.iter().filter(|event| event.span == span.span).count();
+    assert_eq!(dealt.iter().map(inside).collect::<Vec<_>>(), [1, 3]);
+
+    execute(&db, "UPDATE anabranch_epoch SET epoch = x'00'").await;
+    let error = feed.try_next_batch().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::EpochChanged);
+    let failed = spans("feed.db", "anabranch.feed").pop().unwrap();
+    assert_eq!(failed.get("error.type"), "EpochChanged");
+    assert_eq!(failed.get("otel.status_code"), "ERROR");
 }

@@ -50,7 +50,7 @@ impl Database {
     /// let mut feed = db.feed::<Order>("mailer");
     /// assert!(feed.try_next_batch().await?.is_none());
     /// let cursors = db.cursors().await?;
-    /// assert_eq!((&*cursors[0].name, cursors[0].behind), ("mailer", 0));
+    /// assert_eq!((&*cursors[0].name, cursors[0].waiting), ("mailer", 0));
     /// assert!(db.remove_cursor("mailer").await?);
     /// # Ok(()) }
     /// ```

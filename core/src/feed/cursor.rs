@@ -228,8 +228,47 @@ async fn create(
             begun,
         ],
     };
-    engine.write(Write::statements(vec![statement])?).await?;
-    Ok(())
+    let written = engine.write(Write::statements(vec![statement])?).await?;
+    if written.changed() > 0 {
+        return Ok(());
+    }
+    // Another one made it just now, or it cannot begin there.
+    is_in_the_file(engine, name, table, start).await
+}
+
+/// Kind `Refused` if there is no commit of the number after which to begin.
+async fn is_in_the_file(
+    engine: AskedAt<'_>,
+    name: &str,
+    table: &'static TableDef,
+    start: Start,
+) -> Result<()> {
+    let Start::After(seq) = start else {
+        return Ok(());
+    };
+    let last = raw::<i64>("SELECT last FROM anabranch_sequence", ());
+    let last = last.first(engine).await?.unwrap_or_default();
+    if (0..=last).contains(&seq) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!(
+            "the cursor {name} cannot begin after commit {seq}: the last one of this file is {last}; is the number one of another file, or of a time before a backup was restored?"
+        ),
+    )
+    .with_table(table.name))
+}
+
+/// A cursor that was there before is gone.
+fn removed(name: &str, table: &'static TableDef) -> Error {
+    Error::new(
+        ErrorKind::Refused,
+        format!(
+            "the cursor {name} was removed while this feed was in use, which does not make it anew by itself: say with feed.rewind where to go on, or make another feed"
+        ),
+    )
+    .with_table(table.name)
 }
 
 /// A cursor is of one table.
@@ -252,7 +291,7 @@ pub(super) async fn rewind(
     name: &Arc<str>,
     table: &'static TableDef,
     start: Start,
-) -> Result<bool> {
+) -> Result<()> {
     let [seq, inside, begun] = start.values();
     let statement = Statement {
         text: "UPDATE anabranch_cursors
@@ -270,7 +309,40 @@ pub(super) async fn rewind(
         ],
     };
     let written = engine.write(Write::statements(vec![statement])?).await?;
-    Ok(written.changed() > 0)
+    if written.changed() > 0 {
+        return Ok(());
+    }
+    is_in_the_file(engine, name, table, start).await?;
+    Err(removed(name, table))
+}
+
+/// Lets the cursor go on where it is in a file that has another epoch by now.
+pub(super) async fn accept_epoch(
+    engine: AskedAt<'_>,
+    name: &Arc<str>,
+    table: &'static TableDef,
+) -> Result<()> {
+    let statement = Statement {
+        text: "UPDATE anabranch_cursors SET epoch = now.epoch
+               FROM anabranch_sequence, anabranch_epoch AS now
+               WHERE name = ?1 AND table_name = ?2 AND seq <= last"
+            .into(),
+        args: vec![
+            Value::Text(name.to_string()),
+            Value::Text(table.name.to_owned()),
+        ],
+    };
+    let written = engine.write(Write::statements(vec![statement])?).await?;
+    if written.changed() > 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!(
+            "the cursor {name} cannot go on where it is: it was removed, or stands after the last commit of this file; say with feed.rewind where to go on"
+        ),
+    )
+    .with_table(table.name))
 }
 
 /// A cursor, and what of the file it has to fit.
@@ -286,15 +358,15 @@ type Found = (
     Option<i64>,
 );
 
-/// The cursor, its state and the epoch, as they are in a snapshot; nothing if there is none. Kinds `Model`, `EpochChanged` and
-/// `CursorExpired` where it cannot go on.
+/// The cursor, its state and the epoch, as they are in a snapshot. Kinds `Refused`, `Model`, `EpochChanged` and `CursorExpired`
+/// where it cannot go on.
 pub(super) fn find(
     engine: Engine,
     at: &'static Location<'static>,
     name: Arc<str>,
     table: &'static TableDef,
     epoch: Option<Uuid>,
-) -> BoxFuture<'static, Result<Option<(ReadSnapshot, State, Uuid)>>> {
+) -> BoxFuture<'static, Result<(ReadSnapshot, State, Uuid)>> {
     Box::pin(async move {
         let mut snapshot = engine.snapshot("a feed", at).await?;
         let found = raw::<Found>(
@@ -305,20 +377,19 @@ pub(super) fn find(
             (&*name,),
         );
         let found = found.optional(&mut snapshot).await?;
-        let state = state(found, &name, table, epoch)?;
-        Ok(state.map(|(state, epoch)| (snapshot, state, epoch)))
+        let found = found.ok_or_else(|| removed(&name, table))?;
+        let (state, epoch) = state(found, &name, table, epoch)?;
+        Ok((snapshot, state, epoch))
     })
 }
 
 fn state(
-    found: Option<Found>,
+    found: Found,
     name: &str,
     table: &'static TableDef,
     epoch: Option<Uuid>,
-) -> Result<Option<(State, Uuid)>> {
-    let Some((seq, inside, begun, generation, own, of_table, last, present, pruned)) = found else {
-        return Ok(None);
-    };
+) -> Result<(State, Uuid)> {
+    let (seq, inside, begun, generation, own, of_table, last, present, pruned) = found;
     let fails = |kind, message: String| Err(Error::new(kind, message).with_table(table.name));
     fits(name, &of_table, table)?;
     let present_epoch = Uuid::from_slice(&present).unwrap_or_default();
@@ -326,7 +397,7 @@ fn state(
         return fails(
             ErrorKind::EpochChanged,
             format!(
-                "the file is another one than the cursor {name} was in, a backup that was restored it seems: what was told of since may not be there, and its numbers come again; say where to go on with feed.rewind"
+                "the file is another one than the cursor {name} was in, a backup that was restored it seems: what was told of since may not be there, and its numbers come again; go on from here with feed.accept_epoch, or from elsewhere with feed.rewind"
             ),
         );
     }
@@ -345,7 +416,7 @@ fn state(
         generation,
         last,
     };
-    Ok(Some((state, present_epoch)))
+    Ok((state, present_epoch))
 }
 
 /// Moves the cursor over a batch, if it stands where the batch begins; runs the statements before it.

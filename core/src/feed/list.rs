@@ -5,12 +5,13 @@ use std::panic::Location;
 use chrono::{DateTime, Utc};
 
 use crate::{
-    engine::Engine,
+    engine::{Engine, ReadSnapshot},
     error::Result,
     feed::cursor::{asked, has_tables},
     query::raw,
-    sql::{Statement, Write, WriteExecutor},
-    value::Value,
+    schema::{TOMBSTONE_SEQ, tombstones_of},
+    sql::{Cost, Executor as _, Identifier, Read, Statement, Write, WriteExecutor},
+    value::{Value, ValueRef},
 };
 
 /// How far a consumer is behind.
@@ -28,7 +29,7 @@ use crate::{
 /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
 /// # ctx.save_changes().await?;
 /// let lag = db.feed::<Order>("mailer").lag().await?;
-/// assert_eq!((lag.commits, lag.rows), (1, 1));
+/// assert_eq!((lag.commits, lag.rows, lag.deletions), (1, 1, 0));
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,10 @@ use crate::{
 pub struct Lag {
     /// How many numbers were given to commits since, of whatever tables.
     pub commits: u64,
-    /// How many rows it will be told of, without deletions; while it reads all rows at the start, how many there are.
+    /// How many rows it will be told of; while it reads all rows at the start, how many there are.
     pub rows: u64,
+    /// How many deletions it will be told of.
+    pub deletions: u64,
 }
 
 /// A cursor, as [`Database::cursors`](crate::database::Database::cursors) lists it.
@@ -56,7 +59,7 @@ pub struct Lag {
 /// # ctx.save_changes().await?;
 /// db.feed::<Order>("mailer").lag().await?;
 /// let cursors = db.cursors().await?;
-/// assert_eq!((&*cursors[0].table, cursors[0].behind), ("order", 1));
+/// assert_eq!((&*cursors[0].table, cursors[0].waiting), ("order", 1));
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +73,10 @@ pub struct CursorState {
     pub seq: i64,
     /// How many numbers were given to commits since, of whatever tables.
     pub behind: i64,
-    /// When it moved last.
+    /// How many rows and deletions of its table have such a number: what waits for it, and what its filter leaves out. While it
+    /// reads all rows at the start, what has changed meanwhile.
+    pub waiting: u64,
+    /// When it moved last, or was made: for how long something has been waiting at most.
     pub acked_at: DateTime<Utc>,
     /// How many of its events were put aside.
     pub parked: i64,
@@ -83,23 +89,77 @@ pub(crate) async fn cursors(
     if !has_tables(asked(engine, at)).await? {
         return Ok(Vec::new());
     }
-    let found: Vec<(String, String, i64, i64, i64, i64)> = raw(
-        "SELECT name, table_name, seq, (SELECT last FROM anabranch_sequence) - seq, acked_at,
-                (SELECT count(*) FROM anabranch_parked WHERE cursor = name)
-         FROM anabranch_cursors ORDER BY name",
-        (),
+    let mut snapshot = engine.snapshot("the cursors of feeds", at).await?;
+    let found: Vec<Found> = raw(
+        "SELECT c.name, c.table_name, c.seq, s.last - c.seq, c.acked_at,
+                (SELECT count(*) FROM anabranch_parked WHERE cursor = c.name),
+                (SELECT column_name FROM anabranch_stamped AS t, sqlite_schema AS of_it
+                 WHERE t.table_name = c.table_name COLLATE NOCASE AND of_it.name = c.table_name COLLATE NOCASE),
+                (SELECT name FROM sqlite_schema WHERE name = {0} || c.table_name COLLATE NOCASE)
+         FROM anabranch_cursors AS c, anabranch_sequence AS s ORDER BY c.name",
+        (tombstones_of(""),),
     )
-    .all(asked(engine, at))
+    .all(&mut snapshot)
     .await?;
-    let state = |(name, table, seq, behind, acked_at, parked)| CursorState {
-        name,
-        table,
-        seq,
-        behind,
-        acked_at: DateTime::from_timestamp(acked_at, 0).unwrap_or_default(),
-        parked,
+    let mut states = Vec::with_capacity(found.len());
+    for (name, table, seq, behind, acked_at, parked, column, tombstones) in found {
+        let rows = column.map(|column| (table.clone(), column));
+        let deletions = tombstones.map(|table| (table, TOMBSTONE_SEQ.to_owned()));
+        let mut waiting = 0;
+        for (table, column) in rows.into_iter().chain(deletions) {
+            waiting += after(&mut snapshot, &table, &column, seq).await?;
+        }
+        states.push(CursorState {
+            name,
+            table,
+            seq,
+            behind,
+            waiting,
+            acked_at: DateTime::from_timestamp(acked_at, 0).unwrap_or_default(),
+            parked,
+        });
+    }
+    Ok(states)
+}
+
+/// A cursor, the column of its table with the commit numbers, and the table of deletions.
+type Found = (
+    String,
+    String,
+    i64,
+    i64,
+    i64,
+    i64,
+    Option<String>,
+    Option<String>,
+);
+
+/// How many rows of a table have a larger number.
+pub(super) async fn after(
+    executor: &mut ReadSnapshot,
+    table: &str,
+    column: &str,
+    seq: i64,
+) -> Result<u64> {
+    let statement = Statement {
+        text: format!(
+            "SELECT count(*) FROM {} WHERE {} > ?1",
+            Identifier(table),
+            Identifier(column)
+        )
+        .into(),
+        args: vec![Value::Integer(seq)],
     };
-    Ok(found.into_iter().map(state).collect())
+    let counted = executor.read(Read {
+        statement,
+        cost: Cost::Any,
+        entity: None,
+        decode: |row| match row.value(0) {
+            ValueRef::Integer(count) => Ok(count.unsigned_abs()),
+            _ => Ok(0),
+        },
+    });
+    Ok(counted.await?.into_iter().sum())
 }
 
 /// Whether it was there.

@@ -1,6 +1,9 @@
 //! Where a consumer stands, and what it has put aside.
 
-use std::future::{self, Future};
+use std::{
+    future::{self, Future},
+    sync::Arc,
+};
 
 use futures_util::FutureExt as _;
 
@@ -9,20 +12,21 @@ use crate::{
     error::Result,
     feed::{
         Feed, Parked, Start,
-        cursor::{asked, rewind},
+        cursor::{accept_epoch, asked, find, rewind},
         event::Event,
-        list::Lag,
+        list::{Lag, after},
         parked,
         position::Inside,
         reading::number,
     },
+    schema::{TOMBSTONE_SEQ, tombstones_of},
     sql::{Write, WriteExecutor},
 };
 
 /// # Its place
 impl<E: Entity> Feed<E> {
     /// Puts the consumer elsewhere; a batch that it has taken cannot be acknowledged any more. This is also how to go on after
-    /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) and [`CursorExpired`](crate::error::ErrorKind::CursorExpired).
+    /// [`CursorExpired`](crate::error::ErrorKind::CursorExpired), or where the cursor was removed: it is made anew.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -53,12 +57,59 @@ impl<E: Entity> Feed<E> {
     ///
     /// Dropped meanwhile, it is moved or not.
     pub async fn rewind(&mut self, start: Start) -> Result<()> {
+        // It may have been removed.
+        self.is_prepared = false;
         self.prepare(start).await?;
-        if rewind(asked(&self.engine, self.at), &self.name, E::TABLE, start).await? {
-            self.idle = None;
-            return Ok(());
-        }
-        Err(self.no_such_start())
+        self.idle = None;
+        rewind(asked(&self.engine, self.at), &self.name, E::TABLE, start).await
+    }
+
+    /// Goes on where the consumer is, after [`EpochChanged`](crate::error::ErrorKind::EpochChanged). That is right
+    /// for one whose effects are in the same file, by [`ack_in`](crate::feed::Batch::ack_in): they were put back with it. One with
+    /// effects elsewhere was told of commits after the backup that never were, by this file. A batch that was taken before
+    /// cannot be acknowledged. If the epoch is the same, nothing changes.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("restored.db");
+    /// # db.feed::<Order>("turnover").try_next_batch().await?;
+    /// # db.backup_to(&path).await?;
+    /// # let db = Database::open(&path).await?;
+    /// let mut feed = db.feed::<Order>("turnover");
+    /// let batch = match feed.next_batch().await {
+    ///     Err(error) if error.kind() == ErrorKind::EpochChanged => {
+    ///         feed.accept_epoch().await?;
+    ///         feed.next_batch().await?
+    ///     }
+    ///     other => other?,
+    /// };
+    /// # assert_eq!(batch.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Kind [`Refused`](crate::error::ErrorKind::Refused) if it stands after the last commit of the file; what a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it can go on or not.
+    pub async fn accept_epoch(&mut self) -> Result<()> {
+        self.prepare(self.start).await?;
+        accept_epoch(asked(&self.engine, self.at), &self.name, E::TABLE).await?;
+        self.expected = None;
+        Ok(())
     }
 
     /// How far behind it is.
@@ -90,16 +141,24 @@ impl<E: Entity> Feed<E> {
     /// Nothing is changed.
     pub async fn lag(&mut self) -> Result<Lag> {
         self.prepare(self.start).await?;
-        let (mut snapshot, state, _) = self.state().await?;
+        let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
+        let (mut snapshot, state, _) = find(engine, self.at, name, E::TABLE, self.expected).await?;
         let query = self.wanted.query.clone();
         let query = match state.place.inside {
             Some(Inside::Scan(_)) => query,
             _ => query.filter(number::<E>().gt(CommitSeq(state.place.seq))),
         };
         let rows = query.count(&mut snapshot).await?;
+        let deletions = if E::TABLE.tombstones {
+            let table = tombstones_of(E::TABLE.name);
+            after(&mut snapshot, &table, TOMBSTONE_SEQ, state.place.seq).await?
+        } else {
+            0
+        };
         Ok(Lag {
             commits: state.last.abs_diff(state.place.seq),
             rows,
+            deletions,
         })
     }
 

@@ -148,7 +148,7 @@ pub(crate) async fn prune<E: Entity>(
     make_tables(engine, at).await?;
     let deleted = Identifier(&tombstones_of(E::TABLE.name)).to_string();
     let condition = format!(
-        "{TOMBSTONE_SEQ} > 0 AND anabranch_deleted_at <= unixepoch() - ?2
+        "anabranch_deleted_at <= unixepoch() - ?2
          AND ({TOMBSTONE_SEQ} <= coalesce((SELECT min(max(seq, begun)) FROM anabranch_cursors WHERE table_name = ?1), {TOMBSTONE_SEQ})
               OR anabranch_deleted_at <= unixepoch() - ?3)"
     );

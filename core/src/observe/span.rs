@@ -145,6 +145,50 @@ pub(crate) fn bulk(namespace: &str, table: &str) -> Span {
     )
 }
 
+/// A feed reads a batch.
+pub(crate) fn feed(namespace: &str, table: &str, name: &str) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.feed",
+        otel.name = format!("FEED {table}"),
+        otel.kind = "client",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "FEED",
+        db.collection.name = table,
+        anabranch.feed.name = name,
+        anabranch.commit_seq = Empty,
+        anabranch.rows = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// The application deals with an event that a feed handed to it.
+pub(crate) fn event(namespace: &str, table: &str, name: &str, seq: i64) -> Span {
+    if is_unwanted(Level::DEBUG) {
+        return Span::none();
+    }
+    tracing::debug_span!(
+        target: "anabranch",
+        "anabranch.event",
+        otel.name = format!("EVENT {table}"),
+        otel.kind = "consumer",
+        db.system.name = "sqlite",
+        db.namespace = namespace,
+        db.operation.name = "EVENT",
+        db.collection.name = table,
+        anabranch.feed.name = name,
+        anabranch.commit_seq = seq,
+        anabranch.attempt = Empty,
+        otel.status_code = Empty,
+        "error.type" = Empty,
+    )
+}
+
 /// A pass over the log.
 pub(crate) fn checkpoint(mode: impl fmt::Debug) -> Span {
     if is_unwanted(Level::DEBUG) {

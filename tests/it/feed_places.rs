@@ -1,0 +1,262 @@
+//! Feeds: where a consumer stands, and how it goes on where it cannot.
+
+use std::time::Duration;
+
+use anabranch::{
+    feed::{Batch, Change, Feed, Retention, Start},
+    prelude::*,
+    value::Value,
+};
+use anabranch_tests::{execute, outsider};
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(tombstones)]
+struct Parcel {
+    #[entity(id)]
+    id: i64,
+    town: String,
+    #[entity(commit_seq, index)]
+    seq: CommitSeq,
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+struct Stamp {
+    #[entity(id)]
+    id: i64,
+    #[entity(commit_seq, index)]
+    seq: CommitSeq,
+}
+
+async fn opened() -> Database {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<(Parcel, Stamp)>().await.unwrap();
+    db
+}
+
+async fn send(db: &Database, town: &str) {
+    let mut ctx = db.context();
+    ctx.add(Parcel {
+        id: 0,
+        town: town.to_owned(),
+        seq: CommitSeq(0),
+    });
+    ctx.save_changes().await.unwrap();
+}
+
+fn told(batch: &Batch<Parcel>) -> Vec<String> {
+    let tell = |change: &Change<Parcel>| match change {
+        Change::Saved(parcel) => parcel.town.clone(),
+        Change::Deleted(id) => format!("-{id}"),
+    };
+    let events = batch.events().iter();
+    events.map(|event| tell(&event.change)).collect()
+}
+
+async fn next(feed: &mut Feed<Parcel>) -> Vec<String> {
+    told(&feed.try_next_batch().await.unwrap().unwrap())
+}
+
+async fn refused(feed: &mut Feed<Parcel>, kind: ErrorKind, says: &str) {
+    let error = feed.try_next_batch().await.unwrap_err();
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+#[tokio::test]
+async fn a_consumer_goes_on_within_a_commit_of_a_restored_file() {
+    let db = opened().await;
+    execute(
+        &db,
+        "INSERT INTO parcel (id, town) VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+    )
+    .await;
+    let mut feed = db.feed::<Parcel>("map").batch_rows(2).split_commits();
+    let batch = feed.next_batch().await.unwrap();
+    assert!(batch.is_split());
+    batch.ack().await.unwrap();
+    // There is no other epoch yet.
+    feed.accept_epoch().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("restored.db");
+    db.backup_to(&path).await.unwrap();
+    let restored = Database::open(&path).await.unwrap();
+    send(&restored, "d").await;
+
+    let position = batch.position();
+    let mut feed = (restored.feed::<Parcel>("map"))
+        .expect_epoch(position.epoch)
+        .batch_rows(2)
+        .split_commits();
+    refused(&mut feed, ErrorKind::EpochChanged, "feed.accept_epoch").await;
+    feed.accept_epoch().await.unwrap();
+    assert_eq!(next(&mut feed).await, ["c"]);
+    // The rest of the commit, and then the next one.
+    feed.next_batch().await.unwrap().ack().await.unwrap();
+    assert_eq!(next(&mut feed).await, ["d"]);
+    // Batches of the file that was there before are not of this one.
+    let late = batch.ack().await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::CursorMoved);
+}
+
+#[tokio::test]
+async fn a_place_after_the_last_commit_is_not_gone_on_from() {
+    let db = opened().await;
+    send(&db, "a").await;
+    let mut feed = db.feed::<Parcel>("map");
+    feed.next_batch().await.unwrap().ack().await.unwrap();
+    execute(&db, "UPDATE anabranch_cursors SET seq = 9").await;
+    refused(&mut feed, ErrorKind::EpochChanged, "the cursor map").await;
+    let error = feed.accept_epoch().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("feed.rewind"), "{error}");
+    feed.rewind(Start::Snapshot).await.unwrap();
+    assert_eq!(next(&mut feed).await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_cursor_that_was_removed_is_not_made_anew_behind_ones_back() {
+    let db = opened().await;
+    send(&db, "a").await;
+    let mut feed = db.feed::<Parcel>("mailer");
+    feed.next_batch().await.unwrap().ack().await.unwrap();
+    assert!(db.remove_cursor("mailer").await.unwrap());
+    for _ in 0..2 {
+        refused(&mut feed, ErrorKind::Refused, "was removed").await;
+        assert!(feed.lag().await.unwrap_err().kind() == ErrorKind::Refused);
+    }
+    assert!(db.cursors().await.unwrap().is_empty());
+    feed.rewind(Start::Now).await.unwrap();
+    assert!(feed.try_next_batch().await.unwrap().is_none());
+    assert_eq!(next(&mut db.feed::<Parcel>("other")).await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_start_after_the_last_commit_is_refused_and_says_which_that_is() {
+    let db = opened().await;
+    send(&db, "a").await;
+    for seq in [2, i64::MAX, -1, i64::MIN] {
+        let mut feed = db.feed::<Parcel>("map").start(Start::After(seq));
+        for _ in 0..2 {
+            refused(
+                &mut feed,
+                ErrorKind::Refused,
+                "the last one of this file is 1",
+            )
+            .await;
+        }
+        assert!(!db.remove_cursor("map").await.unwrap());
+        let mut other = db.feed::<Parcel>("there");
+        other.lag().await.unwrap();
+        let error = other.rewind(Start::After(seq)).await.unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("after commit {seq}:")),
+            "{error}"
+        );
+        assert_eq!(next(&mut other).await, ["a"]);
+    }
+}
+
+/// Told each time with its key, so that nothing is passed in silence; a filter leaves it out.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_told_of_until_it_is_mended_or_left_out() {
+    let db = opened().await;
+    for town in ["a", "b", "c"] {
+        send(&db, town).await;
+    }
+    execute(&db, "DROP TABLE parcel").await;
+    execute(
+        &db,
+        "CREATE TABLE parcel (id INTEGER PRIMARY KEY NOT NULL, town ANY NOT NULL, seq INTEGER NOT NULL DEFAULT 0)",
+    )
+    .await;
+    execute(&db, "CREATE INDEX by_seq ON parcel (seq)").await;
+    db.create_tables::<Parcel>().await.unwrap();
+    for row in [
+        "INSERT INTO parcel (id, town) VALUES (1, 'd')",
+        "INSERT INTO parcel (id, town) VALUES (2, x'00')",
+        "INSERT INTO parcel (id, town) VALUES (3, 'e')",
+    ] {
+        execute(&db, row).await;
+    }
+    let mut feed = db.feed::<Parcel>("map").start(Start::Now);
+    feed.rewind(Start::After(3)).await.unwrap();
+    let error = feed.try_next_batch().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Decode);
+    assert_eq!(
+        (error.table(), error.column()),
+        (Some("parcel"), Some("town"))
+    );
+    assert_eq!(error.key(), [Value::Integer(2)]);
+    assert_eq!(
+        feed.try_next_batch().await.unwrap_err().kind(),
+        ErrorKind::Decode
+    );
+    let mut others = db.feed::<Parcel>("map").filter(Parcel::ID.ne(2));
+    assert_eq!(next(&mut others).await, ["d", "e"]);
+    execute(&db, "UPDATE parcel SET town = 'm' WHERE id = 2").await;
+    assert_eq!(next(&mut feed).await, ["d", "e", "m"]);
+}
+
+/// Its deletions of before the triggers have no number, and are told to nobody.
+#[tokio::test]
+async fn deletions_of_other_programs_without_triggers_are_forgotten_by_their_age() {
+    let db = opened().await;
+    send(&db, "a").await;
+    send(&db, "b").await;
+    let mut feed = db.feed::<Parcel>("slow");
+    feed.lag().await.unwrap();
+    outsider(db.path())
+        .execute("DELETE FROM parcel WHERE town = 'a'", [])
+        .unwrap();
+    execute(&db, "DELETE FROM parcel WHERE town = 'b'").await;
+    let kept = async || {
+        let kept =
+            anabranch::query::raw::<i64>("SELECT count(*) FROM anabranch_deleted_parcel", ());
+        kept.one(&db).await.unwrap()
+    };
+    assert_eq!(kept().await, 2);
+    let prune = |age| db.prune_tombstones::<Parcel>(Retention::new(age));
+    assert_eq!(
+        prune(Duration::from_hours(1)).await.unwrap(),
+        0,
+        "too young"
+    );
+    assert_eq!(
+        prune(Duration::ZERO).await.unwrap(),
+        1,
+        "the one that nobody waits for"
+    );
+    assert_eq!(kept().await, 1);
+    assert_eq!(next(&mut feed).await, ["-2"]);
+}
+
+#[tokio::test]
+async fn what_waits_for_each_cursor_is_counted_by_its_own_table() {
+    let db = opened().await;
+    for name in ["first", "second"] {
+        db.feed::<Parcel>(name).lag().await.unwrap();
+    }
+    db.feed::<Stamp>("quiet").lag().await.unwrap();
+    for town in ["a", "b", "c"] {
+        send(&db, town).await;
+    }
+    let mut second = db.feed::<Parcel>("second");
+    second.next_batch().await.unwrap().ack().await.unwrap();
+    execute(&db, "DELETE FROM parcel WHERE town = 'a'").await;
+    let waiting = async || {
+        let cursors = db.cursors().await.unwrap();
+        let waiting = |cursor: anabranch::feed::CursorState| (cursor.name, cursor.waiting);
+        cursors.into_iter().map(waiting).collect::<Vec<_>>()
+    };
+    let expected = |counts: [u64; 3]| {
+        let names = ["first", "quiet", "second"].map(str::to_owned);
+        names.into_iter().zip(counts).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting().await, expected([3, 0, 1]));
+    let lag = db.feed::<Parcel>("first").lag().await.unwrap();
+    assert_eq!((lag.commits, lag.rows, lag.deletions), (4, 2, 1));
+    // Tables that are gone have nothing to tell.
+    execute(&db, "DROP TABLE parcel").await;
+    execute(&db, "DROP TABLE anabranch_deleted_parcel").await;
+    assert_eq!(waiting().await, expected([0, 0, 0]));
+}
