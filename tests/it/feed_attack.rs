@@ -69,7 +69,7 @@ async fn rows<E: Entity>(db: &Database) -> BTreeMap<E::Key, E>
 where
     E::Key: Ord,
 {
-    let all = Query::<E>::new().all(db).await.unwrap();
+    let all = Query::<E>::new().without_filters().all(db).await.unwrap();
     all.into_iter().map(|row| (row.key(), row)).collect()
 }
 

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anabranch::{feed::Start, prelude::*};
+use anabranch::{
+    engine::Transaction,
+    feed::Start,
+    prelude::*,
+    query::{Condition, upsert},
+};
 use anabranch_tests::{execute, outsider};
 
 use crate::feed_attack::{Note, add, follow, rows};
@@ -17,7 +22,11 @@ pub(super) struct Word {
 }
 
 #[derive(Debug, Clone, PartialEq, Entity)]
-#[entity(tombstones, table = "odd \"table\" of 'x'")]
+#[entity(
+    tombstones,
+    table = "odd \"table\" of 'x'",
+    filter(positive = Odd::positive)
+)]
 struct Odd {
     #[entity(id, column = "the \"key\"")]
     first: String,
@@ -26,6 +35,12 @@ struct Odd {
     body: Deferred<String>,
     #[entity(commit_seq, index, column = "its no.")]
     seq: CommitSeq,
+}
+
+impl Odd {
+    fn positive() -> Condition<Self> {
+        Self::SECOND.gt(0)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Entity)]
@@ -159,23 +174,41 @@ async fn savepoints_bulk_writes_and_replaced_rows_are_told_as_they_end() {
     let mut feed = db.feed::<Note>("many").batch_rows(7).split_commits();
     let mut copy = BTreeMap::new();
     follow(&mut feed, &mut copy).await;
-    db.write(async |tx| {
-        for sql in [
-            "DELETE FROM note WHERE id = 1",
-            "SAVEPOINT s",
-            "DELETE FROM note WHERE id <= 50",
-            "ROLLBACK TO s",
-            "RELEASE s",
-            "UPDATE OR IGNORE note SET id = id - 1 WHERE id > 90",
-            "INSERT OR REPLACE INTO note (id, text) VALUES (60, 'replaced')",
-            "INSERT INTO note (id, text) VALUES (61, 'upsert') ON CONFLICT DO UPDATE SET text = excluded.text",
-        ] {
-            sqlx::query(sql).execute(&mut *tx).await?;
+    let all_of_them = async |tx: &mut Transaction, statements: &[&'static str]| {
+        for sql in statements {
+            sqlx::query(*sql).execute(&mut *tx).await?;
         }
-        Ok(())
+        anabranch::error::Result::Ok(())
+    };
+    db.write(async |tx| {
+        all_of_them(tx, &["DELETE FROM note WHERE id = 1"]).await?;
+        let undone = tx.savepoint(async |tx| {
+            all_of_them(tx, &["DELETE FROM note WHERE id <= 50"]).await?;
+            anabranch::error::Result::<()>::Err(Error::application("no"))
+        });
+        undone.await.unwrap_err();
+        all_of_them(
+            tx,
+            &[
+                "UPDATE OR IGNORE note SET id = id - 1 WHERE id > 90",
+                "INSERT OR REPLACE INTO note (id, text) VALUES (60, 'replaced')",
+                "INSERT INTO note (id, text) VALUES (61, 'upsert') ON CONFLICT DO UPDATE SET text = excluded.text",
+            ],
+        )
+        .await
     })
     .await
-    .unwrap_or(());
+    .unwrap();
+    assert!(!rows::<Note>(&db).await.contains_key(&1));
+    upsert(Note {
+        id: 62,
+        text: "typed".into(),
+        seq: CommitSeq(0),
+    })
+    .on(Note::ID)
+    .execute(&db)
+    .await
+    .unwrap();
     follow(&mut feed, &mut copy).await;
     assert_eq!(copy, rows::<Note>(&db).await);
     db.bulk_delete::<Note>().run(10..=30).await.unwrap();
@@ -193,6 +226,7 @@ async fn savepoints_bulk_writes_and_replaced_rows_are_told_as_they_end() {
     assert!(copy.is_empty());
 }
 
+/// Nor does a feed leave out what the entity's own filters do.
 #[tokio::test]
 async fn tables_and_keys_may_have_any_names_and_columns_may_be_deferred() {
     let db = opened().await;
@@ -256,4 +290,27 @@ async fn the_names_of_what_belongs_to_two_tables_do_not_clash() {
     let batch = db.feed::<XSeq>("x").next_batch().await.unwrap();
     assert!(batch.events()[0].is_deleted());
     assert!(db.feed::<X>("y").try_next_batch().await.unwrap().is_none());
+}
+
+/// A table that was there before its entity had them.
+#[tokio::test]
+async fn a_table_that_was_there_is_given_tombstones() {
+    let db = Database::temporary().await.unwrap();
+    execute(
+        &db,
+        "CREATE TABLE word (word TEXT PRIMARY KEY NOT NULL COLLATE NOCASE, seq INTEGER NOT NULL DEFAULT 0) STRICT",
+    )
+    .await;
+    outsider(db.path())
+        .execute("INSERT INTO word (word) VALUES ('a'), ('b')", [])
+        .unwrap();
+    db.create_tables::<Word>().await.unwrap();
+    let mut feed = db.feed::<Word>("all").start(Start::Snapshot).batch_rows(1);
+    let mut copy = BTreeMap::new();
+    follow(&mut feed, &mut copy).await;
+    assert_eq!(copy.len(), 2);
+    execute(&db, "DELETE FROM word WHERE word = 'a'").await;
+    follow(&mut feed, &mut copy).await;
+    assert_eq!(copy, rows::<Word>(&db).await);
+    assert!(db.integrity().await.unwrap().is_ok());
 }
