@@ -260,3 +260,56 @@ async fn what_waits_for_each_cursor_is_counted_by_its_own_table() {
     execute(&db, "DROP TABLE anabranch_deleted_parcel").await;
     assert_eq!(waiting().await, expected([0, 0, 0]));
 }
+
+/// As a program may that copies rows of another file.
+#[tokio::test]
+async fn a_row_with_the_number_of_no_commit_is_told_of_until_it_has_one_of_its_own() {
+    let db = opened().await;
+    send(&db, "a").await;
+    outsider(db.path())
+        .execute(
+            "INSERT INTO parcel (id, town, seq) VALUES (7, 'x', 5), (8, 'y', 9223372036854775807), (9, 'z', -4)",
+            [],
+        )
+        .unwrap();
+    for start in [Start::Beginning, Start::Snapshot] {
+        let mut feed = db.feed::<Parcel>("map");
+        feed.rewind(start).await.unwrap();
+        let batch = feed.try_next_batch().await.unwrap().unwrap();
+        assert_eq!(told(&batch)[0], "a");
+        batch.ack().await.unwrap();
+        for _ in 0..2 {
+            let error = feed.try_next_batch().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Model, "{error}");
+            assert_eq!(
+                (error.table(), error.column()),
+                (Some("parcel"), Some("seq"))
+            );
+            assert_eq!(error.key(), [Value::Integer(7)]);
+        }
+    }
+    execute(&db, "UPDATE parcel SET town = town WHERE id > 6").await;
+    let mut feed = db.feed::<Parcel>("map");
+    assert_eq!(next(&mut feed).await, ["x", "y", "z"]);
+    feed.next_batch().await.unwrap().ack().await.unwrap();
+    execute(
+        &db,
+        "INSERT INTO anabranch_deleted_parcel (id, anabranch_seq) VALUES (20, 9)",
+    )
+    .await;
+    let stamped = feed.try_next_batch().await.unwrap().unwrap();
+    assert_eq!(
+        told(&stamped),
+        ["-20"],
+        "this one the library gave a number"
+    );
+    stamped.ack().await.unwrap();
+    outsider(db.path())
+        .execute(
+            "INSERT INTO anabranch_deleted_parcel (id, anabranch_seq) VALUES (21, 9)",
+            [],
+        )
+        .unwrap();
+    let error = feed.try_next_batch().await.unwrap_err();
+    assert_eq!(error.table(), Some("anabranch_deleted_parcel"));
+}

@@ -134,12 +134,15 @@ pub(super) fn prepare(
     })
 }
 
+/// The name of the column with the commit number.
+pub(super) fn number_of(table: &TableDef) -> &'static str {
+    table.commit_seq.map_or("", |at| table.columns[at].name)
+}
+
 /// Whether the table's rows and deletions have numbers in this file, and are found by them.
 pub(super) async fn check(engine: AskedAt<'_>, definition: &'static TableDef) -> Result<()> {
     let table = definition.name;
-    let column = definition
-        .commit_seq
-        .map_or("", |at| definition.columns[at].name);
+    let column = number_of(definition);
     let found: Option<(i64, i64, i64)> = raw(
         "SELECT
            (SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_stamped'),

@@ -7,13 +7,15 @@ use uuid::Uuid;
 use crate::{
     engine::ReadSnapshot,
     entity::{Column, CommitSeq, Entity},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     feed::{
+        cursor::number_of,
         event::{Change, Event},
         position::{Inside, Place},
         tombstones::{Tombstone, Which, tombstones},
     },
     query::{Cursor, Query},
+    schema::{TOMBSTONE_SEQ, tombstones_of},
     value::Value,
 };
 
@@ -128,6 +130,9 @@ impl<E: Entity> Reading<E> {
                 to: Place::after(last),
             });
         };
+        if first > last {
+            return Err(is_no_commit(&commits[&first][0], last));
+        }
         if first > bound || commits[&first].len() > most {
             return self.large_commit(first).await;
         }
@@ -224,7 +229,7 @@ impl<E: Entity> Reading<E> {
 
     fn saved(&self, rows: Vec<E>) -> Vec<Event<E>> {
         let event = |row: E| Event {
-            seq: number_of(&row),
+            seq: seq_of(&row),
             change: Change::Saved(row),
             epoch: self.epoch,
         };
@@ -236,13 +241,31 @@ impl<E: Entity> Reading<E> {
     }
 }
 
+/// Told as it stands there, the place would be after the last commit.
+fn is_no_commit<E: Entity>(event: &Event<E>, last: i64) -> Error {
+    let (table, column) = match event.change {
+        Change::Saved(_) => (E::TABLE.name.to_owned(), number_of(E::TABLE)),
+        Change::Deleted(_) => (tombstones_of(E::TABLE.name), TOMBSTONE_SEQ),
+    };
+    Error::new(
+        ErrorKind::Model,
+        format!(
+            "a row has the commit number {}, and the last commit of this file is {last}: it was copied from another file, or written by hand; an UPDATE of it through this library gives it one of its own",
+            event.seq
+        ),
+    )
+    .with_table(table)
+    .with_column(column)
+    .with_key(event.key_values())
+}
+
 /// The column of the commit number.
 pub(super) fn number<E: Entity>() -> Column<E, CommitSeq> {
     Column::new(E::TABLE.commit_seq.unwrap_or_default())
 }
 
 /// The commit number of a row that was read.
-fn number_of<E: Entity>(row: &E) -> i64 {
+fn seq_of<E: Entity>(row: &E) -> i64 {
     match E::TABLE.commit_seq.map(|column| row.encode(column)) {
         Some(Ok(Value::Integer(number))) => number,
         _ => 0,
