@@ -90,7 +90,7 @@ use uuid::Uuid;
 
 use self::{
     batch::Step,
-    cursor::{State, asked, find, prepare},
+    cursor::{State, asked, check, find, prepare},
     position::Place,
     reading::{Reading, Wanted},
 };
@@ -141,6 +141,8 @@ pub struct Feed<E: Entity> {
     look_every: Duration,
     /// Whether tables, index and cursor were found.
     is_prepared: bool,
+    /// The schema in which that was so.
+    schema: Option<i64>,
     /// With which nothing was found.
     idle: Option<Idle>,
     told: FeedTold,
@@ -154,8 +156,8 @@ struct Idle {
     ahead: Option<Place>,
 }
 
-/// The last commit, and the generation and place of the cursor.
-type Present = (i64, i64, i64, Option<String>);
+/// The last commit, the schema, and the generation and place of the cursor.
+type Present = (i64, i64, i64, i64, Option<String>);
 
 impl<E: Entity> fmt::Debug for Feed<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,6 +189,7 @@ impl<E: Entity> Feed<E> {
             expected: None,
             look_every: Duration::from_millis(100),
             is_prepared: false,
+            schema: None,
             idle: None,
             told: FeedTold::default(),
         }
@@ -627,7 +630,13 @@ impl<E: Entity> Feed<E> {
         }
         let cursor = (state.place.seq, state.place.inside_text());
         self.idle = Some(Idle {
-            present: (state.last, state.generation, cursor.0, cursor.1),
+            present: (
+                state.last,
+                state.schema,
+                state.generation,
+                cursor.0,
+                cursor.1,
+            ),
             ahead: place,
         });
         let passes = state.last - state.place.seq >= MARK_AFTER || state.place.inside.is_some();
@@ -641,9 +650,14 @@ impl<E: Entity> Feed<E> {
     }
 
     /// What is there to be told, and the state in which it was read; a batch without events has nothing.
-    async fn read(&self, ahead: Option<(Place, i64)>) -> Result<(State, Batch<E>)> {
+    async fn read(&mut self, ahead: Option<(Place, i64)>) -> Result<(State, Batch<E>)> {
         let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
-        let (snapshot, state, epoch) = find(engine, self.at, name, E::TABLE, self.expected).await?;
+        let (mut snapshot, state, epoch) =
+            find(engine, self.at, name, E::TABLE, self.expected).await?;
+        if self.schema != Some(state.schema) {
+            check(&mut snapshot, E::TABLE).await?;
+            self.schema = Some(state.schema);
+        }
         let from = match ahead {
             Some((_, generation)) if generation != state.generation => {
                 return Err(Error::new(
@@ -688,7 +702,7 @@ impl<E: Entity> Feed<E> {
 
     fn present(&self) -> BoxFuture<'_, Result<Option<Present>>> {
         let found = raw(
-            "SELECT s.last, c.generation, c.seq, c.inside FROM anabranch_sequence AS s, anabranch_cursors AS c
+            "SELECT s.last, (SELECT schema_version FROM pragma_schema_version), c.generation, c.seq, c.inside FROM anabranch_sequence AS s, anabranch_cursors AS c
              WHERE c.name = {} LIMIT 1",
             (&*self.name,),
         );

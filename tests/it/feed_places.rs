@@ -313,3 +313,30 @@ async fn a_row_with_the_number_of_no_commit_is_told_of_until_it_has_one_of_its_o
     let error = feed.try_next_batch().await.unwrap_err();
     assert_eq!(error.table(), Some("anabranch_deleted_parcel"));
 }
+
+/// Another program takes away what a feed needs while it runs.
+#[tokio::test]
+async fn deletions_that_nobody_writes_down_any_more_are_not_passed_in_silence() {
+    for (taken_away, says) in [
+        ("DROP TRIGGER anabranch_parcel_deleted", "triggers"),
+        ("DROP INDEX parcel_seq", "index"),
+        (
+            "DELETE FROM anabranch_stamped; CREATE TABLE t (x)",
+            "number",
+        ),
+    ] {
+        let db = opened().await;
+        send(&db, "a").await;
+        let mut feed = db.feed::<Parcel>("map");
+        feed.next_batch().await.unwrap().ack().await.unwrap();
+        assert!(feed.try_next_batch().await.unwrap().is_none());
+        let other = outsider(db.path());
+        other.execute_batch("CREATE TABLE other (x)").unwrap();
+        assert!(feed.try_next_batch().await.unwrap().is_none());
+        other.execute_batch(taken_away).unwrap();
+        other.execute_batch("DELETE FROM parcel").unwrap();
+        refused(&mut feed, ErrorKind::Model, says).await;
+        refused(&mut feed, ErrorKind::Model, says).await;
+        db.create_tables::<Parcel>().await.unwrap();
+    }
+}

@@ -112,6 +112,8 @@ pub(super) struct State {
     pub(super) generation: i64,
     /// The number of the last commit.
     pub(super) last: i64,
+    /// Moves with every change of the schema.
+    pub(super) schema: i64,
 }
 
 /// A place for the statements of feeds.
@@ -128,7 +130,7 @@ pub(super) fn prepare(
     start: Start,
 ) -> BoxFuture<'static, Result<()>> {
     Box::pin(async move {
-        check(asked(&engine, at), table).await?;
+        check(&mut engine.snapshot("a feed", at).await?, table).await?;
         make_tables(&engine, at).await?;
         create(asked(&engine, at), &name, table, start).await
     })
@@ -140,7 +142,10 @@ pub(super) fn number_of(table: &TableDef) -> &'static str {
 }
 
 /// Whether the table's rows and deletions have numbers in this file, and are found by them.
-pub(super) async fn check(engine: AskedAt<'_>, definition: &'static TableDef) -> Result<()> {
+pub(super) async fn check(
+    snapshot: &mut ReadSnapshot,
+    definition: &'static TableDef,
+) -> Result<()> {
     let table = definition.name;
     let column = number_of(definition);
     let found: Option<(i64, i64, i64)> = raw(
@@ -152,7 +157,7 @@ pub(super) async fn check(engine: AskedAt<'_>, definition: &'static TableDef) ->
             WHERE type = 'trigger' AND name = {2} COLLATE NOCASE AND tbl_name = {0} COLLATE NOCASE)",
         (table, column, deleted_trigger_of(table)),
     )
-    .first(engine)
+    .first(&mut *snapshot)
     .await?;
     let (numbers, indexes, triggers) = found.unwrap_or_default();
     let stamped: Option<i64> = if numbers == 0 {
@@ -163,7 +168,7 @@ pub(super) async fn check(engine: AskedAt<'_>, definition: &'static TableDef) ->
              WHERE table_name = {0} COLLATE NOCASE AND column_name = {1} COLLATE NOCASE",
             (table, column),
         );
-        stamped.first(engine).await?
+        stamped.first(snapshot).await?
     };
     let message = if stamped.is_none() {
         "no row of the table is given a commit number in this file: make the table with db.create_tables, which leaves one that is there as it is"
@@ -359,6 +364,7 @@ type Found = (
     i64,
     Vec<u8>,
     Option<i64>,
+    i64,
 );
 
 /// The cursor, its state and the epoch, as they are in a snapshot. Kinds `Refused`, `Model`, `EpochChanged` and `CursorExpired`
@@ -373,7 +379,8 @@ pub(super) fn find(
     Box::pin(async move {
         let mut snapshot = engine.snapshot("a feed", at).await?;
         let found = raw::<Found>(
-            "SELECT c.seq, c.inside, c.begun, c.generation, c.epoch, c.table_name, s.last, e.epoch, p.seq
+            "SELECT c.seq, c.inside, c.begun, c.generation, c.epoch, c.table_name, s.last, e.epoch, p.seq,
+                    (SELECT schema_version FROM pragma_schema_version)
              FROM anabranch_cursors AS c, anabranch_sequence AS s, anabranch_epoch AS e
              LEFT JOIN anabranch_pruned AS p ON p.table_name = c.table_name
              WHERE c.name = {}",
@@ -392,7 +399,7 @@ fn state(
     table: &'static TableDef,
     epoch: Option<Uuid>,
 ) -> Result<(State, Uuid)> {
-    let (seq, inside, begun, generation, own, of_table, last, present, pruned) = found;
+    let (seq, inside, begun, generation, own, of_table, last, present, pruned, schema) = found;
     let fails = |kind, message: String| Err(Error::new(kind, message).with_table(table.name));
     fits(name, &of_table, table)?;
     let present_epoch = Uuid::from_slice(&present).unwrap_or_default();
@@ -418,6 +425,7 @@ fn state(
         place,
         generation,
         last,
+        schema,
     };
     Ok((state, present_epoch))
 }

@@ -144,7 +144,7 @@ pub(crate) async fn prune<E: Entity>(
         )
         .with_table(E::TABLE.name));
     }
-    check(asked(engine, at), E::TABLE).await?;
+    check(&mut engine.snapshot("a feed", at).await?, E::TABLE).await?;
     make_tables(engine, at).await?;
     let deleted = Identifier(&tombstones_of(E::TABLE.name)).to_string();
     let condition = format!(
