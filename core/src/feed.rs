@@ -446,10 +446,9 @@ impl<E: Entity> Feed<E> {
     /// #     ctx.save_changes().await?;
     /// # }
     /// use futures_util::TryStreamExt as _;
-    /// use std::pin::pin;
     ///
     /// let mut feed = db.feed::<Order>("mailer").batch_rows(2);
-    /// let mut batches = pin!(feed.stream());
+    /// let mut batches = feed.stream();
     /// let first = batches.try_next().await?.unwrap();
     /// let second = batches.try_next().await?.unwrap();
     /// assert_eq!((first.len(), second.len()), (2, 1));
@@ -457,7 +456,7 @@ impl<E: Entity> Feed<E> {
     /// second.ack().await?;
     /// # Ok(()) }
     /// ```
-    pub fn stream(&mut self) -> impl Stream<Item = Result<Batch<E>>> + Send + '_ {
+    pub fn stream(&mut self) -> impl Stream<Item = Result<Batch<E>>> + Send + Unpin + '_ {
         stream::try_unfold((self, None), |(feed, ahead)| {
             Box::pin(async move {
                 let batch = feed.wait_for(ahead).await?;

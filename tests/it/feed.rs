@@ -573,7 +573,7 @@ async fn a_stream_reads_ahead_and_ends_when_the_cursor_is_put_elsewhere() {
     }
     let mut feed = db.feed::<Job>("stream").batch_rows(1);
     {
-        let mut batches = feed.stream().boxed_local();
+        let mut batches = feed.stream();
         let one = batches.try_next().await.unwrap().unwrap();
         let two = batches.try_next().await.unwrap().unwrap();
         assert_eq!(
@@ -658,8 +658,8 @@ async fn an_event_that_cannot_be_dealt_with_is_tried_again_and_then_put_aside() 
         "it goes on behind it"
     );
     assert_eq!(db.cursors().await.unwrap()[0].parked, 1);
-    assert!(feed.forget(parked[0].id).await.unwrap());
-    assert!(!feed.forget(parked[0].id).await.unwrap());
+    assert!(feed.forget(parked[0].id, &db).await.unwrap());
+    assert!(!feed.forget(parked[0].id, &db).await.unwrap());
 }
 
 #[tokio::test]
@@ -717,14 +717,14 @@ async fn all_that_a_feed_does_can_be_done_in_a_task() {
         feed.rewind(Start::Beginning).await.unwrap();
         assert_eq!(feed.lag().await.unwrap().rows, 2);
         let batch = feed.try_next_batch().await.unwrap().unwrap();
-        feed.park(&batch.events()[0], "no", &db).await.unwrap();
+        batch.park(&batch.events()[0], "no", &db).await.unwrap();
         db.write(async |tx| batch.ack_in(&mut *tx).await)
             .await
             .unwrap();
         let parked = feed.parked(1).await.unwrap();
-        assert!(feed.forget(parked[0].id).await.unwrap());
+        assert!(feed.forget(parked[0].id, &db).await.unwrap());
         {
-            let mut batches = feed.stream().boxed();
+            let mut batches = feed.stream();
             batches
                 .try_next()
                 .await

@@ -9,7 +9,7 @@ use anabranch::{
     prelude::*,
 };
 use anabranch_tests::{Mode, dropped_after, execute, outsider, until};
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures_util::{FutureExt as _, TryStreamExt as _};
 
 use crate::feed_attack::keys::Word;
 
@@ -277,7 +277,7 @@ async fn what_a_stream_took_and_did_not_acknowledge_comes_again() {
     add(&db, ["a"]).await;
     let mut feed = db.feed::<Note>("stream");
     {
-        let mut batches = feed.stream().boxed();
+        let mut batches = feed.stream();
         let batch = batches.try_next().await.unwrap().unwrap();
         assert_eq!(batch.len(), 1);
         assert!(dropped_after(20_000, batches.try_next()).await.is_none());

@@ -8,7 +8,7 @@ use anabranch::{
     prelude::*,
 };
 use anabranch_tests::{Mode, execute, start};
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures_util::{FutureExt as _, TryStreamExt as _};
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(tombstones)]
@@ -57,13 +57,13 @@ async fn what_a_dropped_stream_did_not_acknowledge_comes_again() {
     add(&db, &["a"]).await;
     let mut feed = db.feed::<Task>("stream");
     {
-        let mut batches = feed.stream().boxed_local();
+        let mut batches = feed.stream();
         assert_eq!(told(&batches.try_next().await.unwrap().unwrap()), ["1 a"]);
         // It finds that there is nothing behind what it has taken.
         start(pin!(batches.try_next()));
     }
     assert_eq!(told_now(&mut feed).await, ["1 a"]);
-    let again = feed.stream().boxed_local().try_next().await;
+    let again = feed.stream().try_next().await;
     assert_eq!(told(&again.unwrap().unwrap()), ["1 a"]);
 }
 

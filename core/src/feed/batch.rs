@@ -2,6 +2,7 @@
 
 use std::{future::Future, panic::Location, sync::Arc};
 
+use futures_util::TryFutureExt as _;
 use uuid::Uuid;
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     feed::{
         cursor::{acknowledge, asked},
         event::Event,
+        parked,
         position::{Inside, Place, Position},
     },
     sql::{Statement, WriteExecutor},
@@ -288,6 +290,46 @@ impl<E: Entity> Batch<E> {
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<()>> + Send {
         acknowledge(&self.step, executor, Vec::new())
+    }
+
+    /// Puts an event of the batch aside, with a reason: the batch is acknowledged as if it was dealt with, and
+    /// [`Feed::parked`](crate::feed::Feed::parked) has it until it is forgotten. Once, however often it is put aside.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// let batch = feed.next_batch().await?;
+    /// batch.park(&batch.events()[0], "no such address", &db).await?;
+    /// batch.ack().await?;
+    /// assert_eq!(feed.parked(10).await?.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of a write in the transaction.
+    pub fn park<'c>(
+        &self,
+        event: &Event<E>,
+        reason: &str,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        let parked = parked::park(&self.step.name, event, reason);
+        parked::written(parked, executor).map_ok(drop)
     }
 
     /// The same together with other statements of the library's own, before it.

@@ -1,17 +1,22 @@
 //! Events that could not be dealt with, kept aside.
 
-use std::panic::Location;
+use std::{
+    future::{self, Future},
+    panic::Location,
+};
+
+use futures_util::FutureExt as _;
 
 use crate::{
-    engine::{AskedAt, Engine},
+    engine::Engine,
     entity::Entity,
-    error::Result,
+    error::{Error, ErrorKind, Result},
     feed::{
         cursor::{asked, has_tables},
         event::Event,
     },
     query::{Cursor, find, raw},
-    sql::{Statement, Write, WriteExecutor},
+    sql::{Statement, Write, WriteExecutor, Written},
     value::{PrimaryKey as _, Value},
 };
 
@@ -31,7 +36,7 @@ use crate::{
 /// # ctx.save_changes().await?;
 /// let mut feed = db.feed::<Order>("mailer");
 /// let batch = feed.next_batch().await?;
-/// feed.park(&batch.events()[0], "no such address", &db).await?;
+/// batch.park(&batch.events()[0], "no such address", &db).await?;
 /// batch.ack().await?;
 /// let parked = &feed.parked(10).await?[0];
 /// assert_eq!(parked.row.as_ref().unwrap().item, "tea");
@@ -89,9 +94,14 @@ pub(super) async fn parked<E: Entity>(
     .await?;
     let mut all = Vec::with_capacity(found.len());
     for (id, seq, is_deleted, key, reason) in found {
-        let Some(key) = E::Key::from_values(&key.parse::<Cursor>()?.into_values()) else {
-            continue;
-        };
+        let key = E::Key::from_values(&key.parse::<Cursor>()?.into_values()).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Decode,
+                format!("the key of the parked event {id} is of another type than the entity's: forget it"),
+            )
+            .with_table("anabranch_parked")
+            .with_column("key")
+        })?;
         let row = if is_deleted {
             None
         } else {
@@ -108,15 +118,21 @@ pub(super) async fn parked<E: Entity>(
     Ok(all)
 }
 
-/// Whether it was there.
-pub(super) async fn forget(engine: AskedAt<'_>, cursor: &str, id: i64) -> Result<bool> {
-    if !has_tables(engine).await? {
-        return Ok(false);
-    }
-    let statement = Statement {
+/// Forgets an event that was put aside.
+pub(super) fn forget(cursor: &str, id: i64) -> Statement {
+    Statement {
         text: "DELETE FROM anabranch_parked WHERE id = ?1 AND cursor = ?2".into(),
         args: vec![Value::Integer(id), Value::Text(cursor.to_owned())],
-    };
-    let written = engine.write(Write::statements(vec![statement])?).await?;
-    Ok(written.changed() > 0)
+    }
+}
+
+/// Runs one of these.
+pub(super) fn written<'c>(
+    statement: Statement,
+    executor: impl WriteExecutor<'c>,
+) -> impl Future<Output = Result<Written>> + Send {
+    match Write::statements(vec![statement]) {
+        Ok(write) => executor.write(write).left_future(),
+        Err(error) => future::ready(Err(error)).right_future(),
+    }
 }

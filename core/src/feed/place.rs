@@ -1,11 +1,8 @@
 //! Where a consumer stands, and what it has put aside.
 
-use std::{
-    future::{self, Future},
-    sync::Arc,
-};
+use std::{future::Future, sync::Arc};
 
-use futures_util::FutureExt as _;
+use futures_util::TryFutureExt as _;
 
 use crate::{
     entity::{CommitSeq, Entity},
@@ -13,14 +10,13 @@ use crate::{
     feed::{
         Feed, Parked, Start,
         cursor::{accept_epoch, asked, find, rewind},
-        event::Event,
         list::{Lag, after},
         parked,
         position::Inside,
         reading::number,
     },
     schema::{TOMBSTONE_SEQ, tombstones_of},
-    sql::{Write, WriteExecutor},
+    sql::WriteExecutor,
 };
 
 /// # Its place
@@ -178,7 +174,7 @@ impl<E: Entity> Feed<E> {
     /// # ctx.save_changes().await?;
     /// let mut feed = db.feed::<Order>("mailer");
     /// let batch = feed.next_batch().await?;
-    /// feed.park(&batch.events()[0], "no such address", &db).await?;
+    /// batch.park(&batch.events()[0], "no such address", &db).await?;
     /// batch.ack().await?;
     /// let parked = feed.parked(10).await?;
     /// assert_eq!((parked[0].key, &*parked[0].reason), (1, "no such address"));
@@ -196,7 +192,7 @@ impl<E: Entity> Feed<E> {
         parked::parked(&self.engine, self.at, &self.name, most).await
     }
 
-    /// Puts an event aside in a transaction, with a reason; its batch is acknowledged as if it was dealt with.
+    /// Forgets an event that was put aside, in the transaction in which it is dealt with after all; whether it was there.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -212,55 +208,10 @@ impl<E: Entity> Feed<E> {
     /// # ctx.save_changes().await?;
     /// let mut feed = db.feed::<Order>("mailer");
     /// let batch = feed.next_batch().await?;
-    /// feed.park(&batch.events()[0], "no such address", &db).await?;
-    /// batch.ack().await?;
-    /// assert_eq!(feed.parked(10).await?.len(), 1);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// What a write can meet.
-    ///
-    /// # Cancel safety
-    ///
-    /// That of a write in the transaction.
-    pub fn park<'c>(
-        &self,
-        event: &Event<E>,
-        reason: &str,
-        executor: impl WriteExecutor<'c>,
-    ) -> impl Future<Output = Result<()>> + Send {
-        let statement = parked::park(&self.name, event, reason);
-        match Write::statements(vec![statement]) {
-            Ok(write) => executor
-                .write(write)
-                .map(|written| written.map(drop))
-                .left_future(),
-            Err(error) => future::ready(Err(error)).right_future(),
-        }
-    }
-
-    /// Forgets an event that was put aside; whether it was there.
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # #[entity(tombstones)]
-    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Order>().await?;
-    /// # let mut ctx = db.context();
-    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
-    /// # ctx.save_changes().await?;
-    /// let mut feed = db.feed::<Order>("mailer");
-    /// let batch = feed.next_batch().await?;
-    /// feed.park(&batch.events()[0], "no such address", &db).await?;
+    /// batch.park(&batch.events()[0], "no such address", &db).await?;
     /// batch.ack().await?;
     /// for parked in feed.parked(10).await? {
-    ///     feed.forget(parked.id).await?;
+    ///     feed.forget(parked.id, &db).await?;
     /// }
     /// assert!(feed.parked(10).await?.is_empty());
     /// # Ok(()) }
@@ -272,8 +223,13 @@ impl<E: Entity> Feed<E> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped meanwhile, it is forgotten or not.
-    pub async fn forget(&self, id: i64) -> Result<bool> {
-        parked::forget(asked(&self.engine, self.at), &self.name, id).await
+    /// That of a write in the transaction.
+    pub fn forget<'c>(
+        &self,
+        id: i64,
+        executor: impl WriteExecutor<'c>,
+    ) -> impl Future<Output = Result<bool>> + Send {
+        let forgotten = parked::written(parked::forget(&self.name, id), executor);
+        forgotten.map_ok(|written| written.changed() > 0)
     }
 }
