@@ -57,23 +57,23 @@
 
 mod batch;
 mod cursor;
+mod each;
 mod event;
 mod list;
 mod parked;
 mod place;
 mod position;
 mod reading;
-mod retries;
 mod tombstones;
 
 pub use self::{
     batch::Batch,
     cursor::Start,
+    each::{GiveUp, Retries},
     event::{Change, Event, EventId},
     list::{CursorState, Lag},
     parked::Parked,
     position::{NotAPosition, Position},
-    retries::{GiveUp, Retries},
     tombstones::Retention,
 };
 pub(crate) use self::{
@@ -85,7 +85,7 @@ use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use futures_core::Stream;
 use futures_util::{future::BoxFuture, stream};
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use self::{
@@ -95,9 +95,9 @@ use self::{
     reading::{Reading, Wanted},
 };
 use crate::{
-    engine::{self, Engine, commit_or},
+    engine::{Engine, commit_or},
     entity::Entity,
-    error::{ApplicationError, Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result},
     observe::{FeedTold, span},
     query::{Condition, Query, raw},
 };
@@ -139,6 +139,7 @@ pub struct Feed<E: Entity> {
     start: Start,
     expected: Option<Uuid>,
     look_every: Duration,
+    ack_every: Duration,
     /// Whether tables, index and cursor were found.
     is_prepared: bool,
     /// The schema in which that was so.
@@ -188,6 +189,7 @@ impl<E: Entity> Feed<E> {
             start: Start::default(),
             expected: None,
             look_every: Duration::from_millis(100),
+            ack_every: Duration::from_secs(1),
             is_prepared: false,
             schema: None,
             idle: None,
@@ -357,6 +359,34 @@ impl<E: Entity> Feed<E> {
         self.look_every = interval;
         self
     }
+
+    /// For how long [`each`](Self::each) deals with events until it acknowledges what is done, between two commits of a batch: so
+    /// much is done again where the process ends. Zero: after each commit. Default: one second.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # async fn mail(_: &Order) -> std::io::Result<()> { Ok(()) }
+    /// # async fn run(db: Database) -> anabranch::error::Result<()> {
+    /// use anabranch::feed::Retries;
+    /// use std::time::Duration;
+    ///
+    /// let mut feed = db.feed::<Order>("mailer").ack_every(Duration::ZERO);
+    /// feed.each(Retries::new(), async |event| {
+    ///     if let Some(order) = event.row() {
+    ///         mail(order).await?;
+    ///     }
+    ///     Ok(())
+    /// })
+    /// .await
+    /// # }
+    /// ```
+    pub const fn ack_every(mut self, interval: Duration) -> Self {
+        self.ack_every = interval;
+        self
+    }
 }
 
 /// # Taking
@@ -464,124 +494,6 @@ impl<E: Entity> Feed<E> {
                 Ok(Some((batch, (feed, ahead))))
             })
         })
-    }
-
-    /// Hands each event to `handle`, batch after batch, and acknowledges a batch when all of its events are dealt with. An
-    /// event that fails is tried again, as `retries` says. It returns when the feed stops: with an error.
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
-    /// # async fn mail(_: &Order) -> std::io::Result<()> { Err(std::io::Error::other("no such address")) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Order>().await?;
-    /// # let mut ctx = db.context();
-    /// # ctx.add(Order { id: 0, seq: CommitSeq(0) });
-    /// # ctx.save_changes().await?;
-    /// use anabranch::feed::{GiveUp, Retries};
-    ///
-    /// let mut feed = db.feed::<Order>("mailer");
-    /// let retries = Retries::new().attempts(1).then(GiveUp::Park);
-    /// let mailing = feed.each(retries, async |event| {
-    ///     if let Some(order) = event.row() {
-    ///         mail(order).await?;
-    ///     }
-    ///     Ok(())
-    /// });
-    /// // Until the application ends.
-    /// # let watch = db.feed::<Order>("mailer");
-    /// # let parked = async { loop {
-    /// #     let parked = watch.parked(10).await.unwrap_or_default();
-    /// #     if !parked.is_empty() { break parked; }
-    /// #     tokio::task::yield_now().await;
-    /// # } };
-    /// tokio::select! {
-    ///     stopped = mailing => stopped?,
-    /// #   parked = parked => assert_eq!(parked[0].reason, "no such address"),
-    /// }
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// What `handle` said last of an event, as the source of an error of kind
-    /// [`Application`](crate::error::ErrorKind::Application), where `retries` says to stop; those of
-    /// [`next_batch`](Self::next_batch) and [`Batch::ack`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped meanwhile, the events of the batch that was not acknowledged come again.
-    pub async fn each(
-        &mut self,
-        retries: Retries,
-        mut handle: impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
-    ) -> Result<()> {
-        loop {
-            let batch = self.next_batch().await?;
-            let mut parking = Vec::new();
-            for event in &batch {
-                let span = span::event(
-                    self.engine.namespace(),
-                    E::TABLE.name,
-                    &self.name,
-                    event.seq,
-                );
-                let dealt = tried(retries, event, &mut handle, &span);
-                let Err(error) = dealt.instrument(span.clone()).await else {
-                    continue;
-                };
-                span::set_error(&span, ErrorKind::Application);
-                match retries.then {
-                    GiveUp::Stop => return Err(self.stopped_at(event, error)),
-                    GiveUp::Park => {
-                        parking.push(parked::park(&self.name, event, &error.to_string()));
-                    }
-                    GiveUp::Skip => {
-                        tracing::error!(
-                            feed = &*self.name,
-                            seq = event.seq,
-                            "an event was left out"
-                        );
-                    }
-                }
-            }
-            batch.ack_after(parking).await?;
-        }
-    }
-
-    fn stopped_at(&self, event: &Event<E>, error: ApplicationError) -> Error {
-        let message = format!(
-            "the feed {} stopped at an event that could not be dealt with",
-            self.name
-        );
-        Error::new(ErrorKind::Application, message)
-            .with_table(E::TABLE.name)
-            .with_key(event.key_values())
-            .with_source(error)
-    }
-}
-
-/// The last error, if no attempt went well.
-async fn tried<E: Entity>(
-    retries: Retries,
-    event: &Event<E>,
-    handle: &mut impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
-    span: &Span,
-) -> std::result::Result<(), ApplicationError> {
-    let mut failed = 0;
-    loop {
-        span.record("anabranch.attempt", failed + 1);
-        let Err(error) = handle(event).await else {
-            return Ok(());
-        };
-        failed += 1;
-        match retries.pause_after(failed) {
-            Some(pause) => engine::pause(pause).await,
-            None => return Err(error),
-        }
     }
 }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anabranch::{
-    feed::{Batch, Change, Feed, Retention, Start},
+    feed::{Batch, Change, Feed, GiveUp, Retention, Retries, Start},
     prelude::*,
     value::Value,
 };
 use anabranch_tests::{execute, outsider};
+use tokio::sync::Notify;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(tombstones)]
@@ -339,4 +340,85 @@ async fn deletions_that_nobody_writes_down_any_more_are_not_passed_in_silence() 
         refused(&mut feed, ErrorKind::Model, says).await;
         db.create_tables::<Parcel>().await.unwrap();
     }
+}
+
+/// What was handed over of a batch is not handed over again, but for the commit that was not done.
+#[tokio::test]
+async fn commits_that_are_done_are_acknowledged_before_the_batch_is() {
+    let db = opened().await;
+    execute(
+        &db,
+        "INSERT INTO parcel (id, town) VALUES (1, 'a'), (2, 'b')",
+    )
+    .await;
+    for town in ["c", "bad", "e"] {
+        send(&db, town).await;
+    }
+    execute(
+        &db,
+        "INSERT INTO parcel (id, town) VALUES (8, 'f'), (9, 'g')",
+    )
+    .await;
+    let once = Retries::new().attempts(1);
+    let run = async |name: &str, ack_every: Duration, retries: Retries, until: &str| {
+        let mut handed = Vec::new();
+        let reached = Notify::new();
+        let mut feed = db.feed::<Parcel>(name).ack_every(ack_every);
+        let each = feed.each(retries, async |event| {
+            let town = &event.row().unwrap().town;
+            handed.push(town.clone());
+            if town == until {
+                reached.notify_one();
+                std::future::pending::<()>().await;
+            }
+            match &**town {
+                "bad" => Err("no such town".into()),
+                _ => Ok(()),
+            }
+        });
+        // Dropped while it deals with that one.
+        let ended = tokio::select! {
+            ended = each => Some(ended.unwrap_err().kind()),
+            () = reached.notified() => None,
+        };
+        (handed.join(" "), ended)
+    };
+    let (zero, long) = (Duration::ZERO, Duration::MAX);
+    let stopped = Some(ErrorKind::Application);
+    // One that stops, whatever the interval, goes on at its commit.
+    for (name, ack_every) in [("stops", zero), ("stops late", long)] {
+        let first = run(name, ack_every, once, "").await;
+        assert_eq!(first, ("a b c bad".into(), stopped));
+        assert_eq!(
+            run(name, ack_every, once, "").await,
+            ("bad".into(), stopped)
+        );
+    }
+    // One that is dropped goes on behind what was acknowledged.
+    let park = once.then(GiveUp::Park);
+    let first = run("dropped", zero, park, "f").await;
+    assert_eq!(first, ("a b c bad e f".into(), None));
+    let parked = db.feed::<Parcel>("dropped").parked(9).await.unwrap();
+    assert_eq!(parked.len(), 1, "with the commit that it is of");
+    assert_eq!(run("dropped", zero, park, "g").await.0, "f g");
+    assert_eq!(
+        run("dropped late", long, park, "f").await.0,
+        "a b c bad e f"
+    );
+    assert!(
+        db.feed::<Parcel>("dropped late")
+            .parked(9)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(
+        run("dropped late", long, park, "g").await.0,
+        "a b c bad e f g"
+    );
+    // Rows at the start are in no order of commits.
+    let mut rows = db.feed::<Parcel>("rows").start(Start::Snapshot);
+    rows.lag().await.unwrap();
+    assert_eq!(run("rows", zero, once, "").await.0, "a b c bad");
+    assert_eq!(run("rows", zero, once, "").await.0, "a b c bad");
 }

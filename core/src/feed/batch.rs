@@ -341,6 +341,31 @@ impl<E: Entity> Batch<E> {
     }
 }
 
+impl<E: Entity> Batch<E> {
+    /// Whether the event is the first one of a commit, and not of the batch.
+    pub(super) fn begins_commit(&self, at: usize) -> bool {
+        at > 0 && self.events[at - 1].seq < self.events[at].seq && !self.is_snapshot()
+    }
+
+    /// Acknowledges all commits before that of the event; the batch begins behind them then.
+    pub(super) async fn ack_before(&mut self, at: usize, before: Vec<Statement>) -> Result<()> {
+        let Some(first) = (1..=at).rev().find(|at| self.begins_commit(*at)) else {
+            return Ok(());
+        };
+        let to = Place::after(self.events[first - 1].seq);
+        if to == self.step.from {
+            return Ok(());
+        }
+        let step = Step {
+            to,
+            ..self.step.clone()
+        };
+        acknowledge(&step, asked(&self.engine, self.at), before).await?;
+        self.step.from = step.to;
+        Ok(())
+    }
+}
+
 impl<'a, E: Entity> IntoIterator for &'a Batch<E> {
     type Item = &'a Event<E>;
     type IntoIter = std::slice::Iter<'a, Event<E>>;
