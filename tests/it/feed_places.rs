@@ -342,6 +342,33 @@ async fn deletions_that_nobody_writes_down_any_more_are_not_passed_in_silence() 
     }
 }
 
+/// The towns that were handed over until this one, at which it is dropped; and why, if it ended before.
+async fn each_until(
+    mut feed: Feed<Parcel>,
+    retries: Retries,
+    until: &str,
+) -> (String, Option<ErrorKind>) {
+    let mut handed = Vec::new();
+    let reached = Notify::new();
+    let each = feed.each(retries, async |event| {
+        let town = &event.row().unwrap().town;
+        handed.push(town.clone());
+        if town == until {
+            reached.notify_one();
+            std::future::pending::<()>().await;
+        }
+        match &**town {
+            "bad" => Err("no such town".into()),
+            _ => Ok(()),
+        }
+    });
+    let ended = tokio::select! {
+        ended = each => Some(ended.unwrap_err().kind()),
+        () = reached.notified() => None,
+    };
+    (handed.join(" "), ended)
+}
+
 /// What was handed over of a batch is not handed over again, but for the commit that was not done.
 #[tokio::test]
 async fn commits_that_are_done_are_acknowledged_before_the_batch_is() {
@@ -360,28 +387,9 @@ async fn commits_that_are_done_are_acknowledged_before_the_batch_is() {
     )
     .await;
     let once = Retries::new().attempts(1);
-    let run = async |name: &str, ack_every: Duration, retries: Retries, until: &str| {
-        let mut handed = Vec::new();
-        let reached = Notify::new();
-        let mut feed = db.feed::<Parcel>(name).ack_every(ack_every);
-        let each = feed.each(retries, async |event| {
-            let town = &event.row().unwrap().town;
-            handed.push(town.clone());
-            if town == until {
-                reached.notify_one();
-                std::future::pending::<()>().await;
-            }
-            match &**town {
-                "bad" => Err("no such town".into()),
-                _ => Ok(()),
-            }
-        });
-        // Dropped while it deals with that one.
-        let ended = tokio::select! {
-            ended = each => Some(ended.unwrap_err().kind()),
-            () = reached.notified() => None,
-        };
-        (handed.join(" "), ended)
+    let run = async |name: &str, ack_every, retries, until: &str| {
+        let feed = db.feed::<Parcel>(name).ack_every(ack_every);
+        each_until(feed, retries, until).await
     };
     let (zero, long) = (Duration::ZERO, Duration::MAX);
     let stopped = Some(ErrorKind::Application);
