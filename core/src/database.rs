@@ -20,11 +20,11 @@ use crate::{
         AskedAt, Checkpoint, ConcurrentOptions, Engine, ExpectedColumn, Integrity, Isolation,
         ReadSnapshot, Session, SessionGuard, Transaction, TransactionGuard, VacuumReport,
     },
-    entity::{CommitSeq, Entity, EntityTypes, TableDef},
+    entity::{CommitSeq, Entity, EntityTypes, TableDef, tombstones_of},
     error::Result,
     observe::{Holder, Statistics},
     query::{Many, Upsert, upsert_all},
-    schema::{self, TOMBSTONE_SEQ, tombstones_of},
+    schema::{self, TOMBSTONE_SEQ},
     sql::{Executor, Read, ReadTogether, Rows, Write, WriteExecutor, Written},
 };
 

@@ -29,8 +29,10 @@ mod bulk;
 mod busy;
 mod checkpoint;
 mod chunk;
+mod commit_times;
 mod commits;
 mod connection;
+mod consumers;
 mod core;
 mod dual;
 mod exchange;
@@ -118,6 +120,7 @@ use std::{
     panic::{AssertUnwindSafe, Location, catch_unwind},
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
@@ -350,6 +353,13 @@ impl Engine {
             .flat_map(|(table, column)| stamp::triggers(table, column))
             .collect();
         self.define(triggers, Vec::new(), stamped).await
+    }
+
+    /// For how long, at least, there has been a commit number after this one, of which the last is now that.
+    pub(crate) fn age_after(&self, seq: i64, last: i64) -> Option<Duration> {
+        let now = Instant::now();
+        self.core.commit_times.note(last, now);
+        self.core.commit_times.age_after(seq, now)
     }
 
     /// Hears of commits from now on.

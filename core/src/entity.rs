@@ -28,6 +28,7 @@ pub use self::{
 pub(crate) use self::{
     identity::{Identities, Identity},
     per_table::PerTable,
+    table::tombstones_of,
 };
 
 use std::any::TypeId;

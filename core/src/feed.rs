@@ -533,9 +533,8 @@ impl<E: Entity> Feed<E> {
         };
         span.record("anabranch.commit_seq", batch.step.to.seq);
         span.record("anabranch.rows", batch.events.len());
-        self.told
-            .looked(batch.events.len(), state.last.abs_diff(state.place.seq));
         if !batch.events.is_empty() {
+            self.told.read(batch.events.len());
             self.idle = None;
             return Ok(Some(batch));
         }

@@ -11,7 +11,7 @@ mod told;
 mod wal;
 
 pub(crate) use self::{
-    feeds::FeedTold,
+    feeds::{FeedGauges, FeedTold},
     gauges::{Gauges, PoolState},
     handles::{CounterHandle, HistogramHandle, Namespace},
     summary::Operation,

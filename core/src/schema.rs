@@ -6,7 +6,7 @@ mod tombstones;
 
 pub(crate) use self::{
     rank::{Rank, Ranks},
-    tombstones::{TOMBSTONE_SEQ, deleted_trigger_of, tombstones_of},
+    tombstones::{TOMBSTONE_SEQ, deleted_trigger_of},
 };
 
 use std::collections::{HashMap, HashSet};

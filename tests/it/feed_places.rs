@@ -246,6 +246,9 @@ async fn what_waits_for_each_cursor_is_counted_by_its_own_table() {
     execute(&db, "DELETE FROM parcel WHERE town = 'a'").await;
     let waiting = async || {
         let cursors = db.cursors().await.unwrap();
+        for cursor in &cursors {
+            assert_eq!(cursor.waits.is_some(), cursor.waiting > 0, "{cursor:?}");
+        }
         let waiting = |cursor: anabranch::feed::CursorState| (cursor.name, cursor.waiting);
         cursors.into_iter().map(waiting).collect::<Vec<_>>()
     };

@@ -107,10 +107,10 @@ pub(crate) fn events(message: &str) -> Vec<Line> {
         .collect()
 }
 
-/// What was recorded so far; of counters and gauges each value that was seen.
+/// What was recorded so far; of a counter what each look found that was new, of a gauge what was set since, or 0.
 pub(crate) fn recorded() -> Vec<Value> {
     let mut values = VALUES.lock().unwrap_or_else(PoisonError::into_inner);
-    // It empties the histograms.
+    // It empties all.
     let snapshot = RECORDED.get().unwrap().snapshot();
     values.extend(
         (snapshot.into_vec().into_iter()).map(|(key, unit, description, value)| {

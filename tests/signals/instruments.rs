@@ -7,7 +7,10 @@ use crate::capture::{Told, Value, open, recorded};
 use anabranch::{
     database::DatabaseBuilder, engine::ConcurrentOptions, observe::Instrument, prelude::*,
 };
-use anabranch_tests::note::{Note, note};
+use anabranch_tests::{
+    note::{Note, note},
+    until,
+};
 
 /// What is recorded of one database.
 struct Recorded(Vec<Value>);
@@ -26,13 +29,13 @@ impl Recorded {
             .map(|value| &value.value)
     }
 
-    /// A counter's last value.
+    /// What a counter has counted.
     fn counted(&self, name: &str, label: &str) -> u64 {
         let values = self.values(name, label).map(|value| match value {
             Told::Counter(count) => *count,
             other => panic!("{name}: {other:?}"),
         });
-        values.max().unwrap_or_default()
+        values.sum()
     }
 
     fn samples(&self, name: &str, label: &str) -> Vec<f64> {
@@ -47,6 +50,14 @@ impl Recorded {
 
 #[derive(Debug, Entity)]
 struct Numbered {
+    #[entity(id)]
+    id: i64,
+    #[entity(commit_seq, index)]
+    seq: CommitSeq,
+}
+
+#[derive(Debug, Entity)]
+struct Other {
     #[entity(id)]
     id: i64,
     #[entity(commit_seq, index)]
@@ -200,5 +211,54 @@ async fn what_was_done_is_in_the_instruments() {
             "nobody tells {}",
             instrument.name
         );
+    }
+}
+
+/// It is the one to hear of: it tells nothing itself.
+#[tokio::test]
+async fn a_consumer_that_does_not_run_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path(), "consumers.db", |options| options).await;
+    db.create_tables::<(Numbered, Other)>().await.unwrap();
+    for name in ["stopped", "removed", "other"] {
+        db.feed::<Numbered>(name).lag().await.unwrap();
+    }
+    let mut ctx = db.context();
+    for _ in 0..2 {
+        ctx.add(Numbered {
+            id: 0,
+            seq: CommitSeq(0),
+        });
+        ctx.save_changes().await.unwrap();
+    }
+    let has_been = |name: &str, label: &str, is: fn(f64) -> bool| {
+        let seen = Recorded::of("consumers.db").samples(name, label);
+        seen.into_iter().any(is)
+    };
+    until("both are behind", async || {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        ["stopped", "removed"].iter().all(|label| {
+            has_been("anabranch.feed.lag", label, |lag| lag == 2.0)
+                && has_been("anabranch.feed.age", label, |age| age > 0.0)
+        })
+    })
+    .await;
+    let batch = db.feed::<Numbered>("other").next_batch().await.unwrap();
+    batch.ack().await.unwrap();
+    db.remove_cursor("removed").await.unwrap();
+    // Of another table: nothing that it waits for.
+    ctx.add(Other {
+        id: 0,
+        seq: CommitSeq(0),
+    });
+    ctx.save_changes().await.unwrap();
+    until("it is further behind", async || {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        has_been("anabranch.feed.lag", "stopped", |lag| lag == 3.0)
+    })
+    .await;
+    for label in ["other", "removed"] {
+        let is_behind = has_been("anabranch.feed.lag", label, |lag| lag == 3.0);
+        assert!(!is_behind, "{label}");
     }
 }

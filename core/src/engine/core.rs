@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::{
     engine::{
         checkpoint::Checkpointer,
+        commit_times::CommitTimes,
         ffi::WriterVfs,
         gate::InlineGate,
         history::History,
@@ -66,6 +67,7 @@ pub(in crate::engine) struct Core {
     pub(in crate::engine) threads: Threads,
     pub(in crate::engine) checkpointer: Checkpointer,
     pub(in crate::engine) passes: Passes,
+    pub(in crate::engine) commit_times: CommitTimes,
     pub(in crate::engine) reader_gate: ReaderGate,
     pub(in crate::engine) capacity: Option<Arc<Semaphore>>,
     pub(in crate::engine) counters: Arc<Counters>,

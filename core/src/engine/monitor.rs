@@ -1,4 +1,4 @@
-//! What the checkpointer's thread does every second about the log, beside moving it.
+//! What the checkpointer's thread does every second, beside moving the log.
 
 use std::{sync::Arc, time::Instant};
 
@@ -8,6 +8,7 @@ use crate::{
     engine::{
         back_pressure::{BackPressure, named},
         checkpoint::{Mode, READERS, run, wait_for_turn, within},
+        consumers::Consumers,
         core::Core,
         health::{log_bytes, look, sample},
         passes::Pass,
@@ -20,6 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::engine) struct Monitor {
     pub(in crate::engine) back_pressure: BackPressure,
+    consumers: Consumers,
     /// It has warned of the size.
     has_warned: bool,
     /// The frames of the last look, and since when there are so many.
@@ -32,6 +34,7 @@ impl Monitor {
     pub(in crate::engine) fn new(connection: &Connection) -> Result<Self> {
         Ok(Self {
             back_pressure: BackPressure::new(connection)?,
+            consumers: Consumers::default(),
             has_warned: false,
             still: (0, Instant::now()),
             looked: Instant::now(),
@@ -57,6 +60,7 @@ impl Monitor {
         }
         self.warn(core, log);
         sample(core, log);
+        self.consumers.look(core, connection);
         core.end_old();
         // What stopped the last pass may be gone, though nobody writes.
         let passed = core.passes.read();

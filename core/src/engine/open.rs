@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use crate::{
     engine::{
         checkpoint::Checkpointer,
+        commit_times::CommitTimes,
         connection::{Role, open},
         core::Core,
         ffi::{Hooks, PlainConnection, WriterVfs, has_moved},
@@ -361,6 +362,7 @@ fn start(mut location: Location, options: Options) -> Result<Arc<Core>> {
         threads: Threads::default(),
         checkpointer,
         passes: Passes::new(),
+        commit_times: CommitTimes::default(),
         reader_gate: ReaderGate::new(),
         capacity: options
             .write_queue_capacity

@@ -418,3 +418,8 @@ impl ColumnDef {
 fn position(column: usize) -> &'static [usize] {
     &POSITIONS[column..=column]
 }
+
+/// The name of the table with the deleted keys of this one.
+pub(crate) fn tombstones_of(table: &str) -> String {
+    format!("anabranch_deleted_{table}")
+}

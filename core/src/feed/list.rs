@@ -1,15 +1,16 @@
 //! All cursors of a file.
 
-use std::panic::Location;
+use std::{panic::Location, time::Duration};
 
 use chrono::{DateTime, Utc};
 
 use crate::{
     engine::{Engine, ReadSnapshot},
+    entity::tombstones_of,
     error::Result,
     feed::cursor::{asked, has_tables},
     query::raw,
-    schema::{TOMBSTONE_SEQ, tombstones_of},
+    schema::TOMBSTONE_SEQ,
     sql::{Cost, Executor as _, Identifier, Read, Statement, Write, WriteExecutor},
     value::{Value, ValueRef},
 };
@@ -76,7 +77,10 @@ pub struct CursorState {
     /// How many rows and deletions of its table have such a number: what waits for it, and what its filter leaves out. While it
     /// reads all rows at the start, what has changed meanwhile.
     pub waiting: u64,
-    /// When it moved last, or was made: for how long something has been waiting at most.
+    /// For how long something has been waiting for it, at least: since this process saw a later number, to a second; nothing
+    /// where nothing waits.
+    pub waits: Option<Duration>,
+    /// When it moved last, or was made.
     pub acked_at: DateTime<Utc>,
     /// How many of its events were put aside.
     pub parked: i64,
@@ -115,6 +119,9 @@ pub(crate) async fn cursors(
             seq,
             behind,
             waiting,
+            waits: (waiting > 0)
+                .then(|| engine.age_after(seq, seq + behind))
+                .flatten(),
             acked_at: DateTime::from_timestamp(acked_at, 0).unwrap_or_default(),
             parked,
         });

@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use futures_util::TryFutureExt as _;
 
 use crate::{
-    entity::{CommitSeq, Entity},
+    entity::{CommitSeq, Entity, tombstones_of},
     error::Result,
     feed::{
         Feed, Parked, Start,
@@ -15,7 +15,7 @@ use crate::{
         position::Inside,
         reading::number,
     },
-    schema::{TOMBSTONE_SEQ, tombstones_of},
+    schema::TOMBSTONE_SEQ,
     sql::WriteExecutor,
 };
 

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     engine::ReadSnapshot,
-    entity::{Column, CommitSeq, Entity},
+    entity::{Column, CommitSeq, Entity, tombstones_of},
     error::{Error, ErrorKind, Result},
     feed::{
         cursor::number_of,
@@ -15,7 +15,7 @@ use crate::{
         tombstones::{Tombstone, Which, tombstones},
     },
     query::{Cursor, Query},
-    schema::{TOMBSTONE_SEQ, tombstones_of},
+    schema::TOMBSTONE_SEQ,
     value::Value,
 };
 

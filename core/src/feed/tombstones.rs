@@ -4,11 +4,11 @@ use std::{future::Future, panic::Location, sync::Arc, time::Duration};
 
 use crate::{
     engine::Engine,
-    entity::Entity,
+    entity::{Entity, tombstones_of},
     error::{Error, ErrorKind, Result},
     feed::cursor::{asked, check, make_tables},
     query::Cursor,
-    schema::{TOMBSTONE_SEQ, tombstones_of},
+    schema::TOMBSTONE_SEQ,
     sql::{Cost, Executor, Identifier, Read, Statement, Write, WriteExecutor},
     value::{PrimaryKey as _, Row, Value, ValueRef},
 };

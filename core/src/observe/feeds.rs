@@ -1,17 +1,18 @@
-//! What a feed tells of itself.
+//! What is told of feeds.
+
+use std::time::Duration;
 
 use crate::observe::{
     CounterHandle, Namespace,
     handles::GaugeHandle,
-    instruments::{FEED_BATCHES, FEED_EVENTS, FEED_LAG},
+    instruments::{FEED_AGE, FEED_BATCHES, FEED_EVENTS, FEED_LAG},
 };
 
-/// The instruments of one feed.
+/// The counters of one feed.
 #[derive(Debug, Default)]
 pub(crate) struct FeedTold {
     batches: CounterHandle,
     events: CounterHandle,
-    lag: GaugeHandle,
 }
 
 impl FeedTold {
@@ -21,17 +22,35 @@ impl FeedTold {
         Self {
             batches: CounterHandle::of(&FEED_BATCHES, namespace, &labels),
             events: CounterHandle::of(&FEED_EVENTS, namespace, &labels),
-            lag: GaugeHandle::of(&FEED_LAG, namespace, &labels),
         }
     }
 
-    /// It looked, and found so many changes; so many numbers were given since its place.
-    #[allow(clippy::cast_precision_loss, reason = "there are never so many")]
-    pub(crate) fn looked(&self, events: usize, behind: u64) {
-        if events > 0 {
-            self.batches.add(1);
-            self.events.add(events as u64);
+    /// It read a batch of so many changes.
+    pub(crate) fn read(&self, events: usize) {
+        self.batches.add(1);
+        self.events.add(events as u64);
+    }
+}
+
+/// How far a consumer is behind, whether it runs or not.
+#[derive(Debug)]
+pub(crate) struct FeedGauges {
+    lag: GaugeHandle,
+    age: GaugeHandle,
+}
+
+impl FeedGauges {
+    pub(crate) fn of(namespace: Namespace<'_>, name: &str) -> Self {
+        let labels = [("anabranch.feed.name", name)];
+        Self {
+            lag: GaugeHandle::of(&FEED_LAG, namespace, &labels),
+            age: GaugeHandle::of(&FEED_AGE, namespace, &labels),
         }
-        self.lag.set(behind as f64);
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "there are never so many")]
+    pub(crate) fn set(&self, lag: u64, age: Duration) {
+        self.lag.set(lag as f64);
+        self.age.set(age.as_secs_f64());
     }
 }

@@ -125,7 +125,9 @@ instruments! {
 
     FEED_BATCHES = counter("anabranch.feed.batches", "batches that a feed read").by(&["anabranch.feed.name"]);
     FEED_EVENTS = counter("anabranch.feed.events", "changes in them").by(&["anabranch.feed.name"]);
-    FEED_LAG = gauge("anabranch.feed.lag", "1", "commit numbers given since a feed's place, when it looked last")
+    FEED_LAG = gauge("anabranch.feed.lag", "1", "commit numbers given since a feed's place; 0 if nothing waits for it")
+        .by(&["anabranch.feed.name"]);
+    FEED_AGE = gauge("anabranch.feed.age", "s", "for how long something has been waiting for a feed, at least")
         .by(&["anabranch.feed.name"]);
 
     POOL_WAIT = histogram("db.client.connection.wait_time", "s", "how long a connection was waited for")

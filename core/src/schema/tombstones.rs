@@ -7,18 +7,13 @@
 //! Keys are told apart by their bytes, however the table compares them: so does who keeps the rows.
 
 use crate::{
-    entity::{ColumnDef, TableDef},
+    entity::{ColumnDef, TableDef, tombstones_of},
     sql::Identifier,
     value::Storage,
 };
 
 /// The column with the number of the commit.
 pub(crate) const TOMBSTONE_SEQ: &str = "anabranch_seq";
-
-/// The name of the table with the deleted keys of this one.
-pub(crate) fn tombstones_of(table: &str) -> String {
-    format!("anabranch_deleted_{table}")
-}
 
 /// The name of the trigger that notes the deletions from this table.
 pub(crate) fn deleted_trigger_of(table: &str) -> String {
