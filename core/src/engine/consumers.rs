@@ -1,7 +1,7 @@
 //! How far the consumers of feeds are behind, told every second: those that do not run are the ones to hear of.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
 
@@ -44,35 +44,32 @@ impl Consumers {
             return Ok(());
         }
         let places = places(connection)?;
+        let names: HashSet<&str> = places.iter().map(|place| &*place.name).collect();
         self.0.retain(|name, gauges| {
-            let is_there = places.iter().any(|place| place.name == *name);
+            let is_there = names.contains(&**name);
             if !is_there {
                 gauges.set(0, Duration::ZERO);
             }
             is_there
         });
         let mut newest = HashMap::new();
-        for place in places {
-            let newest = match newest.get(&place.table) {
-                Some(newest) => *newest,
-                None => {
-                    let found = self::newest(connection, &place.table)?;
-                    newest.insert(place.table.clone(), found);
-                    found
-                }
-            };
+        for place in &places {
+            if !newest.contains_key(&*place.table) {
+                newest.insert(&*place.table, newest_of(connection, &place.table)?);
+            }
+        }
+        for place in &places {
             // Numbers of other tables are nothing that it waits for.
-            let (lag, age) = if newest > place.seq {
+            let (lag, age) = if newest[&*place.table] > place.seq {
                 let age = core.commit_times.age_after(place.seq, now);
                 (last.abs_diff(place.seq), age.unwrap_or_default())
             } else {
                 (0, Duration::ZERO)
             };
-            let told = core.counters.told.namespace();
-            self.0
-                .entry(place.name)
-                .or_insert_with_key(|name| FeedGauges::of(Namespace(told), name))
-                .set(lag, age);
+            let namespace = Namespace(core.counters.told.namespace());
+            let gauges = self.0.entry(place.name.clone());
+            let gauges = gauges.or_insert_with_key(|name| FeedGauges::of(namespace, name));
+            gauges.set(lag, age);
         }
         Ok(())
     }
@@ -103,7 +100,7 @@ fn places(connection: &Connection) -> rusqlite::Result<Vec<Place>> {
 }
 
 /// The largest number of the table's rows and deletions, as far as an index has it: a table is not read for it.
-fn newest(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+fn newest_of(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
     let sql = "SELECT table_name, column_name FROM anabranch_stamped AS stamped
         WHERE table_name COLLATE NOCASE IN (?1, ?2)
           AND EXISTS (
