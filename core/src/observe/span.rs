@@ -16,6 +16,29 @@ fn is_unwanted(level: Level) -> bool {
     level > LevelFilter::current()
 }
 
+/// A span with the names that most have: its level and name, its kind, the operation and what it is of, the database; and with
+/// fields of its own.
+macro_rules! named_span {
+    ($level:ident $name:literal, $kind:literal, $operation:literal $target:expr, $namespace:expr, $($fields:tt)*) => {{
+        if is_unwanted(Level::$level) {
+            return Span::none();
+        }
+        tracing::span!(
+            target: "anabranch",
+            Level::$level,
+            $name,
+            otel.name = format!(concat!($operation, " {}"), $target),
+            otel.kind = $kind,
+            db.system.name = "sqlite",
+            db.namespace = $namespace,
+            db.operation.name = $operation,
+            $($fields)*
+            otel.status_code = Empty,
+            "error.type" = Empty,
+        )
+    }};
+}
+
 /// A statement, or one that runs for a number of rows.
 pub(crate) fn statement(namespace: &str, text: &str, batch: Option<usize>) -> Span {
     if is_unwanted(Level::TRACE) {
@@ -41,42 +64,20 @@ pub(crate) fn statement(namespace: &str, text: &str, batch: Option<usize>) -> Sp
 
 /// A save, of so many statements.
 pub(crate) fn save(namespace: &str, statements: usize) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.save",
-        otel.name = format!("SAVE {namespace}"),
-        otel.kind = "client",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "SAVE",
+    named_span!(
+        DEBUG "anabranch.save", "client", "SAVE" namespace, namespace,
         db.operation.batch.size = statements,
         anabranch.commit_seq = Empty,
-        otel.status_code = Empty,
-        "error.type" = Empty,
     )
 }
 
 /// An exclusive transaction.
 pub(crate) fn transaction(namespace: &str, label: impl fmt::Display) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.transaction",
-        otel.name = format!("TRANSACTION {namespace}"),
-        otel.kind = "client",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "TRANSACTION",
+    named_span!(
+        DEBUG "anabranch.transaction", "client", "TRANSACTION" namespace, namespace,
         anabranch.label = %label,
         anabranch.attempt = Empty,
         anabranch.outcome = Empty,
-        otel.status_code = Empty,
-        "error.type" = Empty,
     )
 }
 
@@ -86,106 +87,68 @@ pub(crate) fn session(
     label: impl fmt::Display,
     isolation: impl fmt::Debug,
 ) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.session",
-        otel.name = format!("SESSION {namespace}"),
-        otel.kind = "client",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "SESSION",
+    named_span!(
+        DEBUG "anabranch.session", "client", "SESSION" namespace, namespace,
         anabranch.label = %label,
         anabranch.isolation = ?isolation,
         anabranch.attempt = Empty,
         anabranch.outcome = Empty,
-        otel.status_code = Empty,
-        "error.type" = Empty,
     )
 }
 
 /// The validation of a session, by the writer.
 pub(crate) fn merge(namespace: &str, statements: usize) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.merge",
-        otel.name = format!("MERGE {namespace}"),
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "MERGE",
+    named_span!(
+        DEBUG "anabranch.merge", "internal", "MERGE" namespace, namespace,
         db.operation.batch.size = statements,
-        otel.status_code = Empty,
-        "error.type" = Empty,
     )
 }
 
 /// A bulk operation.
 pub(crate) fn bulk(namespace: &str, table: &str) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.bulk",
-        otel.name = format!("BULK {table}"),
-        otel.kind = "client",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "BULK",
+    named_span!(
+        DEBUG "anabranch.bulk", "client", "BULK" table, namespace,
         db.collection.name = table,
         anabranch.rows = Empty,
         anabranch.written = Empty,
-        otel.status_code = Empty,
-        "error.type" = Empty,
     )
 }
 
 /// A feed reads a batch.
 pub(crate) fn feed(namespace: &str, table: &str, name: &str) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.feed",
-        otel.name = format!("FEED {table}"),
-        otel.kind = "client",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "FEED",
+    named_span!(
+        DEBUG "anabranch.feed", "client", "FEED" table, namespace,
         db.collection.name = table,
         anabranch.feed.name = name,
         anabranch.commit_seq = Empty,
         anabranch.rows = Empty,
-        otel.status_code = Empty,
-        "error.type" = Empty,
     )
 }
 
 /// The application deals with an event that a feed handed to it.
 pub(crate) fn event(namespace: &str, table: &str, name: &str, seq: i64) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.event",
-        otel.name = format!("EVENT {table}"),
-        otel.kind = "consumer",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "EVENT",
+    named_span!(
+        DEBUG "anabranch.event", "consumer", "EVENT" table, namespace,
         db.collection.name = table,
         anabranch.feed.name = name,
         anabranch.commit_seq = seq,
         anabranch.attempt = Empty,
-        otel.status_code = Empty,
-        "error.type" = Empty,
+    )
+}
+
+/// A backup.
+pub(crate) fn backup(namespace: &str) -> Span {
+    named_span!(
+        INFO "anabranch.backup", "client", "BACKUP" namespace, namespace,
+        anabranch.pages = Empty,
+    )
+}
+
+/// A change of tables.
+pub(crate) fn migration(namespace: &str, statements: usize) -> Span {
+    named_span!(
+        INFO "anabranch.migration", "client", "MIGRATION" namespace, namespace,
+        db.operation.batch.size = statements,
     )
 }
 
@@ -201,44 +164,6 @@ pub(crate) fn checkpoint(mode: impl fmt::Debug) -> Span {
         db.system.name = "sqlite",
         db.operation.name = "CHECKPOINT",
         anabranch.mode = ?mode,
-    )
-}
-
-/// A backup.
-pub(crate) fn backup(namespace: &str) -> Span {
-    if is_unwanted(Level::INFO) {
-        return Span::none();
-    }
-    tracing::info_span!(
-        target: "anabranch",
-        "anabranch.backup",
-        otel.name = format!("BACKUP {namespace}"),
-        otel.kind = "client",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "BACKUP",
-        anabranch.pages = Empty,
-        otel.status_code = Empty,
-        "error.type" = Empty,
-    )
-}
-
-/// A change of tables.
-pub(crate) fn migration(namespace: &str, statements: usize) -> Span {
-    if is_unwanted(Level::INFO) {
-        return Span::none();
-    }
-    tracing::info_span!(
-        target: "anabranch",
-        "anabranch.migration",
-        otel.name = format!("MIGRATION {namespace}"),
-        otel.kind = "client",
-        db.system.name = "sqlite",
-        db.namespace = namespace,
-        db.operation.name = "MIGRATION",
-        db.operation.batch.size = statements,
-        otel.status_code = Empty,
-        "error.type" = Empty,
     )
 }
 
