@@ -82,6 +82,35 @@ impl<E: Entity> Batch<E> {
         &self.events
     }
 
+    /// The changes of each commit, with its number: for who hands on whole commits. Of
+    /// [rows at the start](Self::is_snapshot), which are in the order of their keys, neighbours with the same number.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # for items in [&["tea", "jam"][..], &["cake"]] {
+    /// #     for item in items {
+    /// #         ctx.add(Order { id: 0, item: (*item).into(), seq: CommitSeq(0) });
+    /// #     }
+    /// #     ctx.save_changes().await?;
+    /// # }
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// let sizes: Vec<_> = batch.commits().map(|(seq, events)| (seq, events.len())).collect();
+    /// assert_eq!(sizes, [(1, 2), (2, 1)]);
+    /// # Ok(()) }
+    /// ```
+    pub fn commits(&self) -> impl Iterator<Item = (i64, &[Event<E>])> {
+        let commits = self.events.chunk_by(|one, next| one.seq == next.seq);
+        commits.map(|events| (events[0].seq, events))
+    }
+
     /// The changes themselves; what is to be acknowledged later needs the batch.
     ///
     /// ```
