@@ -372,6 +372,23 @@ async fn each_until(
     (handed.join(" "), ended)
 }
 
+/// There was nothing yet when it began.
+#[tokio::test]
+async fn commits_after_an_empty_start_are_no_rows_of_the_start() {
+    let db = opened().await;
+    let mut feed = db.feed::<Parcel>("map").start(Start::Snapshot);
+    feed.lag().await.unwrap();
+    send(&db, "a").await;
+    send(&db, "b").await;
+    let batch = feed.next_batch().await.unwrap();
+    assert!(!batch.is_snapshot() && !batch.is_split());
+    assert_eq!(told(&batch), ["a", "b"]);
+    assert_eq!(batch.commits().count(), 2);
+    feed.rewind(Start::Snapshot).await.unwrap();
+    let batch = feed.next_batch().await.unwrap();
+    assert!(batch.is_snapshot() && !batch.is_split());
+}
+
 /// What was handed over of a batch is not handed over again, but for the commit that was not done.
 #[tokio::test]
 async fn commits_that_are_done_are_acknowledged_before_the_batch_is() {

@@ -239,7 +239,9 @@ impl<E: Entity> Batch<E> {
     /// ```
     #[must_use]
     pub const fn is_snapshot(&self) -> bool {
+        // Where no row was left, the commits after the start come at once.
         matches!(self.step.from.inside, Some(Inside::Scan(_)))
+            && self.step.to.seq == self.step.from.seq
     }
 
     /// Acknowledges the batch: its cursor has passed it, once this returns.
