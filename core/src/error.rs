@@ -525,6 +525,10 @@ impl fmt::Display for Error {
         if inner.kind == ErrorKind::Application
             && let Some(error) = &inner.source
         {
+            // But for where it was, if that is known.
+            if let Some(table) = &inner.table {
+                write!(f, "{table}: {}: ", inner.message)?;
+            }
             return write!(f, "{error}");
         }
         match (&inner.table, &inner.column) {

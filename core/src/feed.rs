@@ -69,7 +69,7 @@ mod tombstones;
 pub use self::{
     batch::Batch,
     cursor::Start,
-    each::{GiveUp, Retries},
+    each::{GiveUp, Park, Retries},
     event::{Change, Event, EventId},
     list::{CursorState, Lag},
     parked::Parked,
@@ -391,7 +391,7 @@ impl<E: Entity> Feed<E> {
 
 /// # Taking
 impl<E: Entity> Feed<E> {
-    /// The next changes; waits until there are some. As long as it is not acknowledged the same batch comes again, with what was
+    /// The next changes; waits until there are some, or until [all rows of the start](Start::Snapshot) have come. As long as it is not acknowledged the same batch comes again, with what was
     /// committed since as far as there is room.
     ///
     /// ```
@@ -533,8 +533,8 @@ impl<E: Entity> Feed<E> {
         };
         span.record("anabranch.commit_seq", batch.step.to.seq);
         span.record("anabranch.rows", batch.events.len());
-        if !batch.events.is_empty() {
-            self.told.read(batch.events.len());
+        if !batch.is_empty() || batch.ends_snapshot() {
+            self.told.read(batch.len());
             self.idle = None;
             return Ok(Some(batch));
         }

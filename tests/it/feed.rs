@@ -652,7 +652,10 @@ async fn an_event_that_cannot_be_dealt_with_is_tried_again_and_then_put_aside() 
         (parked[0].key, &*parked[0].reason),
         (ids[1], "no such address")
     );
-    assert_eq!(parked[0].row.as_ref().unwrap().text, "bad");
+    assert_eq!(
+        parked[0].row.as_ref().unwrap().as_ref().unwrap().text,
+        "bad"
+    );
     assert!(
         feed.try_next_batch().await.unwrap().is_none(),
         "it goes on behind it"

@@ -1,13 +1,17 @@
 //! Feeds: where a consumer stands, and how it goes on where it cannot.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use anabranch::{
-    feed::{Batch, Change, Feed, GiveUp, Retention, Retries, Start},
+    feed::{Batch, Change, Feed, GiveUp, Park, Retention, Retries, Start},
     prelude::*,
     value::Value,
 };
-use anabranch_tests::{execute, outsider};
+use anabranch_tests::{execute, outsider, until};
 use tokio::sync::Notify;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
@@ -351,11 +355,11 @@ async fn each_until(
     retries: Retries,
     until: &str,
 ) -> (String, Option<ErrorKind>) {
-    let mut handed = Vec::new();
+    let handed = Mutex::new(Vec::new());
     let reached = Notify::new();
     let each = feed.each(retries, async |event| {
         let town = &event.row().unwrap().town;
-        handed.push(town.clone());
+        handed.lock().unwrap().push(town.clone());
         if town == until {
             reached.notify_one();
             std::future::pending::<()>().await;
@@ -369,7 +373,7 @@ async fn each_until(
         ended = each => Some(ended.unwrap_err().kind()),
         () = reached.notified() => None,
     };
-    (handed.join(" "), ended)
+    (handed.into_inner().unwrap().join(" "), ended)
 }
 
 /// There was nothing yet when it began.
@@ -381,12 +385,25 @@ async fn commits_after_an_empty_start_are_no_rows_of_the_start() {
     send(&db, "a").await;
     send(&db, "b").await;
     let batch = feed.next_batch().await.unwrap();
+    assert!(batch.is_empty() && batch.ends_snapshot());
+    batch.ack().await.unwrap();
+    let batch = feed.next_batch().await.unwrap();
     assert!(!batch.is_snapshot() && !batch.is_split());
     assert_eq!(told(&batch), ["a", "b"]);
     assert_eq!(batch.commits().count(), 2);
     feed.rewind(Start::Snapshot).await.unwrap();
     let batch = feed.next_batch().await.unwrap();
-    assert!(batch.is_snapshot() && !batch.is_split());
+    assert!(batch.ends_snapshot() && batch.len() == 2);
+    // What was left for the second page is gone.
+    let mut feed = db.feed::<Parcel>("map").batch_rows(1);
+    let first = feed.next_batch().await.unwrap();
+    assert!(first.is_snapshot() && !first.ends_snapshot());
+    first.ack().await.unwrap();
+    execute(&db, "DELETE FROM parcel WHERE town = 'b'").await;
+    let second = feed.next_batch().await.unwrap();
+    assert!(second.is_empty() && second.ends_snapshot());
+    second.ack().await.unwrap();
+    assert_eq!(next(&mut feed).await, ["-2"]);
 }
 
 /// What was handed over of a batch is not handed over again, but for the commit that was not done.
@@ -449,4 +466,142 @@ async fn commits_that_are_done_are_acknowledged_before_the_batch_is() {
     rows.lag().await.unwrap();
     assert_eq!(run("rows", zero, once, "").await.0, "a b c bad");
     assert_eq!(run("rows", zero, once, "").await.0, "a b c bad");
+}
+
+#[tokio::test]
+async fn a_backup_that_is_put_in_place_twice_is_another_file_each_time() {
+    let db = opened().await;
+    send(&db, "a").await;
+    db.feed::<Parcel>("map").lag().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let backup = folder.path().join("backup.db");
+    db.backup_to(&backup).await.unwrap();
+    let mut names = Vec::new();
+    for day in ["monday", "tuesday"] {
+        let path = folder.path().join(format!("{day}.db"));
+        std::fs::copy(&backup, &path).unwrap();
+        for _ in 0..2 {
+            // Opened again it is the same file.
+            let restored = Database::open(&path).await.unwrap();
+            let mut feed = restored.feed::<Parcel>("map");
+            if names.len().is_multiple_of(2) {
+                refused(&mut feed, ErrorKind::EpochChanged, "feed.accept_epoch").await;
+                feed.accept_epoch().await.unwrap();
+            }
+            let batch = feed.next_batch().await.unwrap();
+            names.push((batch.events()[0].id(), batch.position().epoch));
+            restored.close().await.unwrap();
+        }
+    }
+    assert_eq!(names[0], names[1]);
+    assert_eq!(names[2], names[3]);
+    assert_ne!(names[0].0, names[2].0);
+    assert_ne!(names[0].1, names[2].1);
+}
+
+#[tokio::test]
+async fn an_event_of_no_use_is_put_aside_at_once_however_long_others_are_tried() {
+    let db = opened().await;
+    for town in ["away", "bad", "c"] {
+        send(&db, town).await;
+    }
+    let tried = Mutex::new(Vec::new());
+    let mut feed = db.feed::<Parcel>("map");
+    let retries = Retries::new()
+        .attempts(u32::MAX)
+        .backoff(Duration::ZERO, Duration::ZERO);
+    let is_done = Notify::new();
+    let each = feed.each(retries, async |event| {
+        let town = &event.row().unwrap().town;
+        let before = {
+            let mut tried = tried.lock().unwrap();
+            tried.push(town.clone());
+            tried.len()
+        };
+        match &**town {
+            "away" if before < 50 => Err("it is away".into()),
+            "bad" => Err(Park::because("no such town").into()),
+            "c" => {
+                is_done.notify_one();
+                std::future::pending().await
+            }
+            _ => Ok(()),
+        }
+    });
+    tokio::select! {
+        ended = each => panic!("{ended:?}"),
+        () = is_done.notified() => {}
+    }
+    let tried = tried.into_inner().unwrap();
+    assert_eq!(tried.iter().filter(|town| *town == "away").count(), 50);
+    assert_eq!(tried[50..], ["bad", "c"]);
+    let mut feed = db.feed::<Parcel>("map").ack_every(Duration::ZERO);
+    let stopped = feed.each(Retries::new().attempts(1), async |event| {
+        match &*event.row().unwrap().town {
+            "bad" => Err(Park::because("no such town").into()),
+            "c" => Err("it is closed".into()),
+            _ => Ok(()),
+        }
+    });
+    let stopped = stopped.await.unwrap_err();
+    let text = stopped.to_string();
+    assert!(
+        text.contains("the feed map stopped at a change of commit 3"),
+        "{text}"
+    );
+    assert!(text.ends_with(": it is closed"), "{text}");
+    let parked = feed.parked(9).await.unwrap();
+    assert_eq!((parked[0].key, &*parked[0].reason), (2, "no such town"));
+    let all = db.feed::<Parcel>("all").next_batch().await.unwrap();
+    assert_eq!(parked[0].event_id, all.events()[1].id());
+
+    // A row that cannot be read any more is listed with the others.
+    for event in &all {
+        all.park(event, "later", &db).await.unwrap();
+    }
+    execute(
+        &db,
+        "UPDATE parcel SET town = CAST(x'ff' AS TEXT) WHERE id = 1",
+    )
+    .await;
+    execute(&db, "DELETE FROM parcel WHERE id = 2").await;
+    let feed = db.feed::<Parcel>("all");
+    let parked = feed.parked(9).await.unwrap();
+    let unread = parked[0].row.as_ref().unwrap_err();
+    assert_eq!(unread.kind(), ErrorKind::Decode);
+    assert!(parked[1].row.as_ref().unwrap().is_none());
+    assert!(parked[2].row.as_ref().unwrap().is_some());
+    let last = feed.parked_after(parked[1].id, 9).await.unwrap();
+    assert_eq!((last.len(), last[0].id), (1, parked[2].id));
+    assert!(feed.forget(parked[0].id, &db).await.unwrap());
+}
+
+/// The closure borrows what it captures, and the task can be moved between threads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_of_one_name_go_on_behind_each_other() {
+    let db = opened().await;
+    let dealt = Arc::new(Mutex::new(BTreeSet::new()));
+    let workers = [(); 2].map(|()| {
+        let (db, dealt) = (db.clone(), Arc::clone(&dealt));
+        tokio::spawn(async move {
+            let mut feed = db.feed::<Parcel>("two").batch_rows(3);
+            feed.each(Retries::new(), async |event| {
+                tokio::task::yield_now().await;
+                dealt.lock().unwrap().insert(event.key());
+                Ok(())
+            })
+            .await
+        })
+    });
+    for town in 0..300 {
+        send(&db, &town.to_string()).await;
+    }
+    until("all are dealt with", async || {
+        dealt.lock().unwrap().len() == 300
+    })
+    .await;
+    for worker in workers {
+        assert!(!worker.is_finished());
+        worker.abort();
+    }
 }

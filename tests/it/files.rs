@@ -441,3 +441,32 @@ async fn a_file_system_that_is_mounted_for_reading_is_told_as_such() {
         assert!(text.contains(name), "{name}: {text}");
     }
 }
+
+/// ATTACH has room for ten (case 120), and no transaction over them that a crash leaves whole (121).
+#[tokio::test]
+async fn many_files_are_open_at_once_and_a_transaction_is_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for number in 0..12 {
+        let path = folder.path().join(format!("{number}.db"));
+        let db = Database::open(path).await.unwrap();
+        db.create_tables::<Note>().await.unwrap();
+        files.push(db);
+    }
+    let saves = files.iter().map(|db| execute(db, INSERT));
+    futures_util::future::join_all(saves).await;
+    let (first, second) = (&files[0], &files[1]);
+    let mut tx = first.begin().await.unwrap();
+    execute(second, INSERT).await;
+    let attached = sqlx::query("ATTACH ? AS other")
+        .bind(second.path().to_str())
+        .execute(&mut *tx)
+        .await;
+    let error = Error::from(attached.unwrap_err());
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    tx.rollback().await.unwrap();
+    for (number, db) in files.iter().enumerate() {
+        let expected = if number == 1 { 2 } else { 1 };
+        assert_eq!(Note::query().count(db).await.unwrap(), expected, "{number}");
+    }
+}

@@ -23,6 +23,7 @@ struct Place {
     name: String,
     table: String,
     seq: i64,
+    parked: i64,
 }
 
 impl Consumers {
@@ -48,7 +49,7 @@ impl Consumers {
         self.0.retain(|name, gauges| {
             let is_there = names.contains(&**name);
             if !is_there {
-                gauges.set(0, Duration::ZERO);
+                gauges.set(0, Duration::ZERO, 0);
             }
             is_there
         });
@@ -69,7 +70,7 @@ impl Consumers {
             let namespace = Namespace(core.counters.told.namespace());
             let gauges = self.0.entry(place.name.clone());
             let gauges = gauges.or_insert_with_key(|name| FeedGauges::of(namespace, name));
-            gauges.set(lag, age);
+            gauges.set(lag, age, place.parked.unsigned_abs());
         }
         Ok(())
     }
@@ -87,13 +88,16 @@ fn one(connection: &Connection, sql: &str) -> rusqlite::Result<Option<i64>> {
 }
 
 fn places(connection: &Connection) -> rusqlite::Result<Vec<Place>> {
-    let sql = "SELECT name, table_name, seq FROM anabranch_cursors";
+    let sql =
+        "SELECT name, table_name, seq, (SELECT count(*) FROM anabranch_parked WHERE cursor = name)
+        FROM anabranch_cursors";
     let mut statement = connection.prepare_cached(sql)?;
     let places = statement.query_map([], |row| {
         Ok(Place {
             name: row.get(0)?,
             table: row.get(1)?,
             seq: row.get(2)?,
+            parked: row.get(3)?,
         })
     })?;
     places.collect()

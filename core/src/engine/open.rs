@@ -37,6 +37,7 @@ use crate::{
         sessions::Sessions,
         slot::{Label, Slot},
         sqlite_error::from_rusqlite,
+        stamp::give_epoch,
         threads::Threads,
         whereabouts::Whereabouts,
         writer::Writer,
@@ -399,6 +400,7 @@ fn writer(
         .busy_timeout(options.busy_timeout)
         .map_err(from_rusqlite)?;
     let writer = Writer::new(connection, Arc::clone(watch), authorizer)?;
+    give_epoch(writer.connection()).map_err(from_rusqlite)?;
     writer
         .connection()
         .busy_timeout(Duration::ZERO)

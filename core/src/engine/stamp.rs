@@ -66,17 +66,35 @@ pub(in crate::engine) fn register(
     Ok(())
 }
 
-/// Gives a copy of the file an epoch of its own: where it is restored, its numbers come again for other commits.
-pub(in crate::engine) fn renew_epoch(connection: &Connection) -> rusqlite::Result<()> {
-    let has_epoch: bool = connection.query_row(
+/// Takes the epoch from a copy of the file: where it is restored, its numbers come again for other commits, and each time it
+/// is restored for others again.
+pub(in crate::engine) fn forget_epoch(connection: &Connection) -> rusqlite::Result<()> {
+    if has_epoch(connection)? {
+        connection.execute("UPDATE anabranch_epoch SET epoch = x''", [])?;
+    }
+    Ok(())
+}
+
+/// Gives the file an epoch, if it is a copy that nobody has opened yet.
+pub(in crate::engine) fn give_epoch(connection: &Connection) -> rusqlite::Result<()> {
+    if !has_epoch(connection)? {
+        return Ok(());
+    }
+    let lacks = "SELECT EXISTS (SELECT 1 FROM anabranch_epoch WHERE length(epoch) = 0)";
+    if connection.query_row(lacks, [], |row| row.get(0))? {
+        // Another process may just have done so.
+        let give = "UPDATE anabranch_epoch SET epoch = randomblob(16) WHERE length(epoch) = 0";
+        connection.execute(give, [])?;
+    }
+    Ok(())
+}
+
+fn has_epoch(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(
         "SELECT count(*) FROM sqlite_schema WHERE name = 'anabranch_epoch'",
         [],
         |row| row.get(0),
-    )?;
-    if has_epoch {
-        connection.execute("UPDATE anabranch_epoch SET epoch = randomblob(16)", [])?;
-    }
-    Ok(())
+    )
 }
 
 /// Triggers that stamp what another program writes, a number for each row. Our own writes they stamp as well, and the

@@ -136,7 +136,7 @@ impl<E: Entity> Batch<E> {
         self.events
     }
 
-    /// How many changes there are; at least one.
+    /// How many changes there are; none only where [it ends the snapshot](Self::ends_snapshot) and no row was left.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -155,9 +155,30 @@ impl<E: Entity> Batch<E> {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub const fn len(&self) -> usize {
         self.events.len()
+    }
+
+    /// Whether there are no changes, as at the end of a snapshot of a table without rows.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// use anabranch::feed::Start;
+    ///
+    /// let mut feed = db.feed::<Order>("copy").start(Start::Snapshot);
+    /// let batch = feed.next_batch().await?;
+    /// assert!(batch.is_empty() && batch.ends_snapshot());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.events.is_empty()
     }
 
     /// Where a consumer stands that has taken the batch, in whole commits: where [it is split](Self::is_split) before the commit
@@ -239,9 +260,40 @@ impl<E: Entity> Batch<E> {
     /// ```
     #[must_use]
     pub const fn is_snapshot(&self) -> bool {
-        // Where no row was left, the commits after the start come at once.
         matches!(self.step.from.inside, Some(Inside::Scan(_)))
-            && self.step.to.seq == self.step.from.seq
+    }
+
+    /// Whether all rows that were there at the start have come, with this batch: a copy is complete, and what it has beside them
+    /// is not in the table. Each snapshot ends with such a batch, which is empty if no row was left for it.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # #[entity(tombstones)]
+    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// use anabranch::feed::Start;
+    ///
+    /// let mut feed = db.feed::<Order>("copy").start(Start::Snapshot);
+    /// loop {
+    ///     let batch = feed.next_batch().await?;
+    ///     // Take its rows over.
+    ///     batch.ack().await?;
+    ///     if batch.ends_snapshot() {
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn ends_snapshot(&self) -> bool {
+        self.is_snapshot() && !self.is_split()
     }
 
     /// Acknowledges the batch: its cursor has passed it, once this returns.
@@ -285,20 +337,21 @@ impl<E: Entity> Batch<E> {
     /// ```
     /// # use anabranch::prelude::*;
     /// # #[derive(Debug, Entity)]
-    /// # struct Order { #[entity(id)] id: i64, total: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # struct Sale { #[entity(id)] id: i64, total: i64, #[entity(commit_seq, index)] seq: CommitSeq }
     /// # #[derive(Debug, Entity)]
     /// # struct Turnover { #[entity(id)] id: i64, total: i64 }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> anabranch::error::Result<()> {
     /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<(Order, Turnover)>().await?;
+    /// # db.create_tables::<(Sale, Turnover)>().await?;
     /// # let mut ctx = db.context();
     /// # ctx.add(Turnover { id: 1, total: 0 });
-    /// # ctx.add(Order { id: 0, total: 7, seq: CommitSeq(0) });
+    /// # ctx.add(Sale { id: 0, total: 7, seq: CommitSeq(0) });
     /// # ctx.save_changes().await?;
-    /// let mut feed = db.feed::<Order>("turnover");
+    /// // Sales are only ever inserted: one that was changed would be told of again.
+    /// let mut feed = db.feed::<Sale>("turnover");
     /// let batch = feed.next_batch().await?;
-    /// let sum: i64 = batch.events().iter().filter_map(|event| event.row()).map(|order| order.total).sum();
+    /// let sum: i64 = batch.events().iter().filter_map(|event| event.row()).map(|sale| sale.total).sum();
     /// db.write(async |tx| {
     ///     Turnover::query().update().set(Turnover::TOTAL, Turnover::TOTAL + sum).execute(&mut *tx).await?;
     ///     batch.ack_in(&mut *tx).await

@@ -38,12 +38,13 @@ const TABLES: [&str; 3] = [
     "CREATE TABLE IF NOT EXISTS anabranch_parked (
   id INTEGER PRIMARY KEY,
   cursor TEXT NOT NULL,
+  epoch BLOB NOT NULL,
   seq INTEGER NOT NULL,
   is_deleted INTEGER NOT NULL,
   key TEXT NOT NULL,
   reason TEXT NOT NULL,
   parked_at INTEGER NOT NULL DEFAULT (unixepoch()),
-  UNIQUE (cursor, key, seq, is_deleted)
+  UNIQUE (cursor, key, epoch, seq, is_deleted)
 ) STRICT",
     "CREATE TABLE IF NOT EXISTS anabranch_pruned (
   table_name TEXT PRIMARY KEY NOT NULL COLLATE NOCASE,
@@ -82,7 +83,8 @@ pub enum Start {
     Beginning,
     /// With the next commit.
     Now,
-    /// With all rows that are there, by their keys, and from there on with what is committed.
+    /// With all rows that are there, by their keys, and from there on with what is committed. The last batch of the rows
+    /// [ends the snapshot](crate::feed::Batch::ends_snapshot).
     Snapshot,
     /// After the commit with this number.
     After(i64),

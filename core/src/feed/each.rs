@@ -1,11 +1,11 @@
 //! Handing over event by event, and what becomes of one that cannot be dealt with.
 
 use std::{
-    mem,
+    fmt, mem,
     time::{Duration, Instant},
 };
 
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
 use crate::{
     engine::pause,
@@ -53,6 +53,47 @@ pub enum GiveUp {
     /// It is left out, and the feed goes on; an event of level ERROR tells of it.
     Skip,
 }
+
+/// An error by which the application puts an event aside at once, whatever [`Retries`] say: there is no use in trying again. So
+/// others can be tried for as long as it takes, such as while a server is away.
+///
+/// ```
+/// # use anabranch::prelude::*;
+/// # #[derive(Debug, Entity)]
+/// # struct Order { #[entity(id)] id: i64, address: String, #[entity(commit_seq, index)] seq: CommitSeq }
+/// # async fn send(_: &str) -> std::io::Result<()> { Ok(()) }
+/// # async fn run(db: Database) -> anabranch::error::Result<()> {
+/// use anabranch::feed::{Park, Retries};
+///
+/// let mut feed = db.feed::<Order>("mailer");
+/// feed.each(Retries::new().attempts(u32::MAX), async |event| {
+///     let Some(order) = event.row() else { return Ok(()) };
+///     if !order.address.contains('@') {
+///         return Err(Park::because("no such address").into());
+///     }
+///     send(&order.address).await?;
+///     Ok(())
+/// })
+/// .await
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Park(String);
+
+impl Park {
+    /// With a reason, which [`Feed::parked`] tells.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for Park {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Park {}
 
 impl Retries {
     /// The defaults, which each method tells.
@@ -102,7 +143,11 @@ impl Default for Retries {
 impl<E: Entity> Feed<E> {
     /// Hands each event to `handle`, batch after batch. It acknowledges a batch when all of its events are dealt with, and
     /// [every second](Self::ack_every) meanwhile those commits that are done. An event that fails is tried again, as `retries`
-    /// says. It returns when the feed stops: with an error, and all commits before that of the event acknowledged.
+    /// says; [`Park`] puts it aside at once. It returns when the feed stops: with an error, and all commits before that of the
+    /// event acknowledged. Where another consumer of the name was faster it goes on behind that one.
+    ///
+    /// `handle` is called anew for each event, as that of [`concurrent`](crate::database::Database::concurrent): it borrows what it
+    /// captures, and changes what is behind a lock or atomic.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -144,7 +189,7 @@ impl<E: Entity> Feed<E> {
     ///
     /// What `handle` said last of an event, as the source of an error of kind
     /// [`Application`](crate::error::ErrorKind::Application), where `retries` says to stop; those of
-    /// [`next_batch`](Self::next_batch) and [`Batch::ack`].
+    /// [`next_batch`](Self::next_batch) and [`Batch::ack`](crate::feed::Batch::ack).
     ///
     /// # Cancel safety
     ///
@@ -152,30 +197,43 @@ impl<E: Entity> Feed<E> {
     pub async fn each(
         &mut self,
         retries: Retries,
-        mut handle: impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
+        handle: impl AsyncFnOnce(&Event<E>) -> std::result::Result<(), ApplicationError> + Clone,
     ) -> Result<()> {
-        loop {
+        'batches: loop {
             let mut batch = self.next_batch().await?;
             let mut parking = Vec::new();
             let mut acknowledged = Instant::now();
             for at in 0..batch.len() {
                 if batch.begins_commit(at) && acknowledged.elapsed() >= self.ack_every {
-                    batch.ack_before(at, mem::take(&mut parking)).await?;
+                    let passed = batch.ack_before(at, mem::take(&mut parking)).await;
+                    if is_moved(passed)? {
+                        continue 'batches;
+                    }
                     acknowledged = Instant::now();
                 }
                 let event = &batch.events[at];
-                let Err(error) = self.deal(retries, event, &mut handle).await else {
+                let Err(error) = self.deal(retries, event, &handle).await else {
                     continue;
                 };
-                match retries.then {
+                let then = if error.is::<Park>() {
+                    GiveUp::Park
+                } else {
+                    retries.then
+                };
+                match then {
                     GiveUp::Stop => {
                         let stopped = self.stopped_at(event, error);
                         // If that fails, they come again.
-                        drop(batch.ack_before(at, Vec::new()).await);
+                        drop(batch.ack_before(at, parking).await);
                         return Err(stopped);
                     }
                     GiveUp::Park => {
                         parking.push(parked::park(&self.name, event, &error.to_string()));
+                        tracing::warn!(
+                            feed = &*self.name,
+                            seq = event.seq,
+                            "an event was put aside"
+                        );
                     }
                     GiveUp::Skip => {
                         tracing::error!(
@@ -186,7 +244,7 @@ impl<E: Entity> Feed<E> {
                     }
                 }
             }
-            batch.ack_after(parking).await?;
+            is_moved(batch.ack_after(parking).await)?;
         }
     }
 
@@ -195,26 +253,25 @@ impl<E: Entity> Feed<E> {
         &self,
         retries: Retries,
         event: &Event<E>,
-        handle: &mut impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
+        handle: &(impl AsyncFnOnce(&Event<E>) -> std::result::Result<(), ApplicationError> + Clone),
     ) -> std::result::Result<(), ApplicationError> {
-        let span = span::event(
-            self.engine.namespace(),
-            E::TABLE.name,
-            &self.name,
-            event.seq,
-        );
-        let dealt = attempts(retries, event, handle, &span);
-        let dealt = dealt.instrument(span.clone()).await;
-        if dealt.is_err() {
+        let namespace = self.engine.namespace();
+        let span = span::event(namespace, E::TABLE.name, &self.name, event.seq);
+        let (failed, last) = attempts(retries, event, handle)
+            .instrument(span.clone())
+            .await;
+        let attempts = failed + u32::from(last.is_ok());
+        span.record("anabranch.attempt", attempts);
+        if last.is_err() {
             span::set_error(&span, ErrorKind::Application);
         }
-        dealt
+        last
     }
 
     fn stopped_at(&self, event: &Event<E>, error: ApplicationError) -> Error {
         let message = format!(
-            "the feed {} stopped at an event that could not be dealt with",
-            self.name
+            "the feed {} stopped at a change of commit {} that could not be dealt with",
+            self.name, event.seq
         );
         Error::new(ErrorKind::Application, message)
             .with_table(E::TABLE.name)
@@ -223,22 +280,29 @@ impl<E: Entity> Feed<E> {
     }
 }
 
+/// Another consumer of the name was faster: it goes on behind that one.
+fn is_moved(acknowledged: Result<()>) -> Result<bool> {
+    match acknowledged {
+        Err(error) if error.kind() == ErrorKind::CursorMoved => Ok(true),
+        other => other.map(|()| false),
+    }
+}
+
+/// How many attempts failed, and what came of the last one.
 async fn attempts<E: Entity>(
     retries: Retries,
     event: &Event<E>,
-    handle: &mut impl AsyncFnMut(&Event<E>) -> std::result::Result<(), ApplicationError>,
-    span: &Span,
-) -> std::result::Result<(), ApplicationError> {
+    handle: &(impl AsyncFnOnce(&Event<E>) -> std::result::Result<(), ApplicationError> + Clone),
+) -> (u32, std::result::Result<(), ApplicationError>) {
     let mut failed = 0;
     loop {
-        span.record("anabranch.attempt", failed + 1);
-        let Err(error) = handle(event).await else {
-            return Ok(());
+        let Err(error) = handle.clone()(event).await else {
+            return (failed, Ok(()));
         };
         failed += 1;
         match retries.pause_after(failed) {
-            Some(time) => pause(time).await,
-            None => return Err(error),
+            Some(time) if !error.is::<Park>() => pause(time).await,
+            _ => return (failed, Err(error)),
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct Event<E: Entity> {
 /// ```
 #[derive(Debug, Clone)]
 pub enum Change<E: Entity> {
-    /// It was inserted or updated; this is what it was when the batch was read.
+    /// It was inserted or updated, which of them is not told; this is what it was when the batch was read.
     Saved(E),
     /// It was deleted, or its key changed; the key that it had.
     Deleted(E::Key),
@@ -94,10 +94,11 @@ pub enum Change<E: Entity> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventId {
-    epoch: Uuid,
-    seq: i64,
-    is_deleted: bool,
-    key: String,
+    pub(super) epoch: Uuid,
+    pub(super) seq: i64,
+    pub(super) is_deleted: bool,
+    /// As text.
+    pub(super) key: String,
 }
 
 impl<E: Entity> Event<E> {

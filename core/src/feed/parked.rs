@@ -6,6 +6,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
+use uuid::Uuid;
 
 use crate::{
     engine::Engine,
@@ -13,7 +14,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     feed::{
         cursor::{asked, has_tables},
-        event::Event,
+        event::{Event, EventId},
     },
     query::{Cursor, find, raw},
     sql::{Statement, Write, WriteExecutor, Written},
@@ -39,10 +40,10 @@ use crate::{
 /// batch.park(&batch.events()[0], "no such address", &db).await?;
 /// batch.ack().await?;
 /// let parked = &feed.parked(10).await?[0];
-/// assert_eq!(parked.row.as_ref().unwrap().item, "tea");
+/// assert_eq!(parked.row.as_ref().unwrap().as_ref().unwrap().item, "tea");
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Parked<E: Entity> {
     /// Its number, for [`Feed::forget`](crate::feed::Feed::forget).
@@ -51,21 +52,25 @@ pub struct Parked<E: Entity> {
     pub seq: i64,
     /// The key of the row.
     pub key: E::Key,
-    /// The row as it is now; nothing if it was deleted, then or since.
-    pub row: Option<E>,
+    /// The row as it is now, which is another event if it was changed since: its commit number is larger then. Nothing if it was
+    /// deleted, then or since; an error of kind [`Decode`](ErrorKind::Decode) if it cannot be read.
+    pub row: Result<Option<E>>,
     /// Why it was parked.
     pub reason: String,
+    /// The name that the event had, for a receiver that takes nothing twice.
+    pub event_id: EventId,
 }
 
 /// Puts an event aside, once.
 pub(super) fn park<E: Entity>(cursor: &str, event: &Event<E>, reason: &str) -> Statement {
     Statement {
-        text: "INSERT INTO anabranch_parked (cursor, seq, is_deleted, key, reason)
-               VALUES (?1, ?2, ?3, ?4, ?5)
+        text: "INSERT INTO anabranch_parked (cursor, epoch, seq, is_deleted, key, reason)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                ON CONFLICT DO UPDATE SET reason = excluded.reason"
             .into(),
         args: vec![
             Value::Text(cursor.to_owned()),
+            Value::Blob(event.epoch.as_bytes().to_vec()),
             Value::Integer(event.seq),
             Value::Integer(event.is_deleted().into()),
             Value::Text(Cursor::of_key(event.key_values()).to_string()),
@@ -74,27 +79,31 @@ pub(super) fn park<E: Entity>(cursor: &str, event: &Event<E>, reason: &str) -> S
     }
 }
 
-/// At most so many, the oldest first.
+/// What is kept of one.
+type Found = (i64, Vec<u8>, i64, bool, String, String);
+
+/// At most so many after this one, the oldest first.
 pub(super) async fn parked<E: Entity>(
     engine: &Engine,
     at: &'static Location<'static>,
     cursor: &str,
+    after: i64,
     most: u64,
 ) -> Result<Vec<Parked<E>>> {
     if !has_tables(asked(engine, at)).await? {
         return Ok(Vec::new());
     }
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let found: Vec<(i64, i64, bool, String, String)> = raw(
-        "SELECT id, seq, is_deleted, key, reason FROM anabranch_parked
-         WHERE cursor = {0} ORDER BY id LIMIT {1}",
-        (cursor, most),
+    let found: Vec<Found> = raw(
+        "SELECT id, epoch, seq, is_deleted, key, reason FROM anabranch_parked
+         WHERE cursor = {0} AND id > {1} ORDER BY id LIMIT {2}",
+        (cursor, after, most),
     )
     .all(asked(engine, at))
     .await?;
     let mut all = Vec::with_capacity(found.len());
-    for (id, seq, is_deleted, key, reason) in found {
-        let key = E::Key::from_values(&key.parse::<Cursor>()?.into_values()).ok_or_else(|| {
+    for (id, epoch, seq, is_deleted, text, reason) in found {
+        let key = E::Key::from_values(&text.parse::<Cursor>()?.into_values()).ok_or_else(|| {
             Error::new(
                 ErrorKind::Decode,
                 format!("the key of the parked event {id} is of another type than the entity's: forget it"),
@@ -103,9 +112,12 @@ pub(super) async fn parked<E: Entity>(
             .with_column("key")
         })?;
         let row = if is_deleted {
-            None
+            Ok(None)
         } else {
-            find::<E>(asked(engine, at), key.clone()).await?
+            match find::<E>(asked(engine, at), key.clone()).await {
+                Err(error) if error.kind() != ErrorKind::Decode => return Err(error),
+                row => row,
+            }
         };
         all.push(Parked {
             id,
@@ -113,6 +125,12 @@ pub(super) async fn parked<E: Entity>(
             key,
             row,
             reason,
+            event_id: EventId {
+                epoch: Uuid::from_slice(&epoch).unwrap_or_default(),
+                seq,
+                is_deleted,
+                key: text,
+            },
         });
     }
     Ok(all)

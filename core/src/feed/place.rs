@@ -189,7 +189,43 @@ impl<E: Entity> Feed<E> {
     ///
     /// Nothing is changed.
     pub async fn parked(&self, most: u64) -> Result<Vec<Parked<E>>> {
-        parked::parked(&self.engine, self.at, &self.name, most).await
+        self.parked_after(0, most).await
+    }
+
+    /// The same after the one with this number: the next page, or the one after the number before its own.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// # let mut ctx = db.context();
+    /// # ctx.add(Order { id: 0, seq: CommitSeq(0) });
+    /// # ctx.add(Order { id: 0, seq: CommitSeq(0) });
+    /// # ctx.save_changes().await?;
+    /// # let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// # for event in &batch {
+    /// #     batch.park(event, "no such address", &db).await?;
+    /// # }
+    /// let feed = db.feed::<Order>("mailer");
+    /// let first = feed.parked(1).await?;
+    /// let second = feed.parked_after(first[0].id, 1).await?;
+    /// assert_eq!(second[0].key, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What reads can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn parked_after(&self, id: i64, most: u64) -> Result<Vec<Parked<E>>> {
+        parked::parked(&self.engine, self.at, &self.name, id, most).await
     }
 
     /// Forgets an event that was put aside, in the transaction in which it is dealt with after all; whether it was there.

@@ -56,18 +56,13 @@ pub(super) struct Reading<E: Entity> {
 }
 
 impl<E: Entity> Reading<E> {
-    /// Without events there is nothing up to the place that it gives.
+    /// Without events there is nothing up to the place that it gives, and of the start nothing more.
     pub(super) async fn next(mut self, last: i64, from: Place) -> Result<Taken<E>> {
         let seq = from.seq;
         match from.inside {
             None => self.commits(seq, last).await,
-            Some(Inside::Scan(after)) => {
-                let taken = self.scan(seq, after).await?;
-                if taken.events.is_empty() {
-                    return self.commits(seq, last).await;
-                }
-                Ok(taken)
-            }
+            // Also where no row is left: that is the end of the start.
+            Some(Inside::Scan(after)) => self.scan(seq, after).await,
             // What was left of the commit may be part of later ones by now.
             Some(Inside::Deleted(of, after)) => {
                 let taken = self.rest_of(of, after).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::observe::{
     CounterHandle, Namespace,
     handles::GaugeHandle,
-    instruments::{FEED_AGE, FEED_BATCHES, FEED_EVENTS, FEED_LAG},
+    instruments::{FEED_AGE, FEED_BATCHES, FEED_EVENTS, FEED_LAG, FEED_PARKED},
 };
 
 /// The counters of one feed.
@@ -37,6 +37,7 @@ impl FeedTold {
 pub(crate) struct FeedGauges {
     lag: GaugeHandle,
     age: GaugeHandle,
+    parked: GaugeHandle,
 }
 
 impl FeedGauges {
@@ -45,12 +46,14 @@ impl FeedGauges {
         Self {
             lag: GaugeHandle::of(&FEED_LAG, namespace, &labels),
             age: GaugeHandle::of(&FEED_AGE, namespace, &labels),
+            parked: GaugeHandle::of(&FEED_PARKED, namespace, &labels),
         }
     }
 
     #[allow(clippy::cast_precision_loss, reason = "there are never so many")]
-    pub(crate) fn set(&self, lag: u64, age: Duration) {
+    pub(crate) fn set(&self, lag: u64, age: Duration, parked: u64) {
         self.lag.set(lag as f64);
         self.age.set(age.as_secs_f64());
+        self.parked.set(parked as f64);
     }
 }

@@ -127,6 +127,8 @@ instruments! {
     FEED_EVENTS = counter("anabranch.feed.events", "changes in them").by(&["anabranch.feed.name"]);
     FEED_LAG = gauge("anabranch.feed.lag", "1", "commit numbers given since a feed's place; 0 if nothing waits for it")
         .by(&["anabranch.feed.name"]);
+    FEED_PARKED = gauge("anabranch.feed.parked", "1", "events of a feed that were put aside")
+        .by(&["anabranch.feed.name"]);
     FEED_AGE = gauge("anabranch.feed.age", "s", "for how long something has been waiting for a feed, at least")
         .by(&["anabranch.feed.name"]);
 

@@ -16,7 +16,7 @@ use crate::{
         hooks::Progress,
         long_read::LongRead,
         sqlite_error::from_rusqlite,
-        stamp::renew_epoch,
+        stamp::forget_epoch,
         vacuum::refuse_to_lose_tables,
     },
     error::{Error, ErrorKind, Result},
@@ -80,7 +80,7 @@ pub(super) fn pages(
     drop(backup);
     copy.execute_batch("PRAGMA journal_mode = DELETE;")
         .map_err(from_rusqlite)?;
-    renew_epoch(&copy).map_err(from_rusqlite)?;
+    forget_epoch(&copy).map_err(from_rusqlite)?;
     copy.close().map_err(|(_, error)| from_rusqlite(error))
 }
 
