@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
+    time::Instant,
 };
 
 use rusqlite::Connection;
@@ -10,6 +11,7 @@ use rusqlite::Connection;
 use crate::{
     engine::{
         block_on::block_on,
+        busy,
         core::Core,
         dual::{self, Particulars},
         ffi::{
@@ -20,6 +22,7 @@ use crate::{
         options::Options,
         pool::{Lent, Pool, Pooled},
         slot::Label,
+        timer,
         transaction::turn,
     },
     error::{Error, ErrorKind, Result},
@@ -113,11 +116,29 @@ impl Sessions {
     }
 
     /// The same where commits come too fast for a connection to read the schema, or the log is to be recovered: with the
-    /// writer's slot held.
+    /// writer's slot held, and again and again while other processes commit too.
     async fn connect_alone(&self, core: &Arc<Core>) -> Result<Option<SessionConnection>> {
         let _lease = turn(core, Label::new("the connection of a session")).await?;
-        core.writer().read()?;
-        self.connect(core).await
+        let began = Instant::now();
+        let mut looks = 0;
+        loop {
+            let read = core.writer().read();
+            let connected = match read {
+                Ok(()) => self.connect(core).await,
+                Err(error) => Err(error),
+            };
+            match connected {
+                Err(error) if error.kind() == ErrorKind::Busy => {
+                    let waited = began.elapsed();
+                    if waited > core.options.busy_timeout {
+                        return Err(busy::given_up(&error, waited));
+                    }
+                    timer::sleep_until(Instant::now() + busy::pause(looks)).await;
+                    looks += 1;
+                }
+                connected => return connected,
+            }
+        }
     }
 
     /// Opens a connection; nothing if there can be none.

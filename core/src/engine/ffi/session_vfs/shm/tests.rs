@@ -100,9 +100,22 @@ fn a_header_half_written_is_told_and_leaves_the_old_one() {
 fn a_read_lock_takes_the_present_over_after_it_was_taken() {
     let (mut shm, mut real) = session();
     real.region.set_index(7);
-    real.region.set_mark(2, 9);
+    real.region.set_mark(1, 9);
     assert_eq!(real.lock(&mut shm, 5, 1, LOCK | SHARED), SQLITE_OK);
-    assert_eq!((private(&shm).index(), private(&shm).mark(2)), (7, 9));
+    assert_eq!((private(&shm).index(), private(&shm).mark(1)), (7, 9));
+}
+
+#[test]
+fn the_frames_are_taken_over_only_with_the_header_that_was_seen() {
+    let (mut shm, mut real) = session();
+    real.region.set_index(7);
+    real.region.set_header(&header(2));
+    assert_eq!(real.lock(&mut shm, 5, 1, LOCK | SHARED), SQLITE_OK);
+    let missed = (private(&shm).first_header(), private(&shm).index());
+    assert_eq!(missed, (header(2), 0), "SQLite finds another header");
+    assert_eq!(real.lock(&mut shm, 5, 1, UNLOCK | SHARED), SQLITE_OK);
+    assert_eq!(real.lock(&mut shm, 5, 1, LOCK | SHARED), SQLITE_OK);
+    assert_eq!(private(&shm).index(), 7);
 }
 
 #[test]
