@@ -169,9 +169,10 @@ impl Shm {
         }
     }
 
-    /// The version of the real wal-index, if one is mapped and initialised.
+    /// The version of the wal-index, if one is mapped and initialised: that of the header that was taken over last, for
+    /// in the real one somebody may be half-way through a commit for as long as the machine likes.
     pub(super) fn version(&self) -> Option<u32> {
-        let header = self.real.as_ref()?.get().header()?;
+        let header = self.regions()?.0.first_header();
         (header != [0; 12]).then_some(header[0])
     }
 

@@ -207,14 +207,23 @@ fn ranges_checkpoints_and_recovery_are_refused_and_their_unlocks_swallowed() {
 }
 
 #[test]
+fn the_layout_is_known_also_while_somebody_writes_the_header() {
+    let (shm, real) = session();
+    real.region.tear(1);
+    assert_eq!(unsupported(shm.version()), None);
+}
+
+#[test]
 fn only_the_layout_that_is_known_is_supported() {
     let (mut shm, real) = session();
     assert_eq!(unsupported(shm.version()), None);
     let mut next = header(1);
     next[0] = 4_000_000;
     real.region.set_header(&next);
+    shm.refresh();
     assert!(unsupported(shm.version()).unwrap().contains("4000000"));
     real.region.set_header(&[0; 12]);
+    shm.refresh();
     assert!(unsupported(shm.version()).unwrap().contains("no wal-index"));
     shm.unmapped();
     assert!(unsupported(shm.version()).unwrap().contains("no wal-index"));
