@@ -36,7 +36,8 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Another process held the write lock for longer than `busy_timeout`. Try again, or let it finish.
+    /// Another process held the write lock for longer than `busy_timeout`, or commits so fast, or hangs in such a moment,
+    /// that no snapshot could be taken. Try again, or let it finish.
     Busy,
     /// A transaction read before another one committed, and then wanted to write. Run it again from its start.
     BusySnapshot,

@@ -1,5 +1,6 @@
 //! What happens inside of a session: each kind of statement, each kind of trouble, and what others do meanwhile.
 
+mod beside;
 mod closures;
 mod constraints;
 mod definitions;

@@ -1,4 +1,4 @@
-//! Waiting for another process to let go of SQLite's write lock.
+//! Waiting for another process to let go of SQLite's write lock, or of the log.
 //!
 //! Not by SQLite's busy handler: it sleeps for longer and longer, up to a tenth of a second. The gap between two commits
 //! of a process that writes back to back is short; what hits it is to look often, and not in step. Measured beside such
@@ -10,7 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    engine::sqlite_error::is_unrest,
+    error::{Error, ErrorKind, Result},
+};
 
 /// Around this long between two looks, at first.
 const SHORT: Duration = Duration::from_micros(150);
@@ -38,7 +41,7 @@ pub(in crate::engine) fn retrying<T>(
         match run() {
             Err(error) if error.kind() == ErrorKind::Busy => {
                 if began.elapsed() > timeout {
-                    return Err(outlasted(began.elapsed()));
+                    return Err(given_up(&error, began.elapsed()));
                 }
                 std::thread::sleep(pause(looks));
                 looks += 1;
@@ -46,6 +49,18 @@ pub(in crate::engine) fn retrying<T>(
             outcome => return outcome,
         }
     }
+}
+
+/// What was told last was told for all of the busy timeout.
+pub(in crate::engine) fn given_up(last: &Error, waited: Duration) -> Error {
+    if !last.sqlite_code().is_some_and(is_unrest) {
+        return outlasted(waited);
+    }
+    Error::new(
+        ErrorKind::Busy,
+        "no snapshot could be taken for longer than busy_timeout, and nothing was written: other processes commit without a pause, or one hangs in the middle of a commit",
+    )
+    .with_waited(waited)
 }
 
 /// Another process held the lock for all of the busy timeout.

@@ -3,15 +3,15 @@
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
-    time::Instant,
 };
 
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
 use crate::{
     engine::{
         block_on::block_on,
-        busy::{outlasted, pause},
+        busy,
         core::Core,
         dual::{self, Particulars},
         ffi::{
@@ -22,7 +22,6 @@ use crate::{
         options::Options,
         pool::{Lent, Pool, Pooled},
         slot::Label,
-        timer,
         transaction::turn,
     },
     error::{Error, ErrorKind, Result},
@@ -116,28 +115,24 @@ impl Sessions {
     }
 
     /// The same where commits come too fast for a connection to read the schema, or the log is to be recovered: with the
-    /// writer's slot held. Other processes may go on with theirs.
+    /// writer's slot held, and again and again while other processes commit too. On a thread, for SQLite waits ten
+    /// seconds for one that hangs in the middle of a commit.
     async fn connect_alone(&self, core: &Arc<Core>) -> Result<Option<SessionConnection>> {
-        let _lease = turn(core, Label::new("the connection of a session")).await?;
-        let began = Instant::now();
-        let mut looks = 0;
-        loop {
-            let read = core.writer().read();
-            let connected = match read {
-                Ok(()) => self.connect(core).await,
-                Err(error) => Err(error),
-            };
-            match connected {
-                Err(error) if error.kind() == ErrorKind::Busy => {
-                    if began.elapsed() > core.options.busy_timeout {
-                        return Err(outlasted(began.elapsed()));
-                    }
-                    timer::sleep_until(Instant::now() + pause(looks)).await;
-                    looks += 1;
+        let lease = turn(core, Label::new("the connection of a session")).await?;
+        let (answer, answered) = oneshot::channel();
+        let owner = Arc::clone(core);
+        core.threads.run(move || {
+            let connected = busy::retrying(owner.options.busy_timeout, || {
+                if answer.is_closed() {
+                    return Err(lost());
                 }
-                connected => return connected,
-            }
-        }
+                owner.writer().read()?;
+                block_on(owner.sessions.connect(&owner))
+            });
+            drop(lease);
+            drop(answer.send(connected));
+        })?;
+        answered.await.map_err(|_| lost())?
     }
 
     /// Opens a connection; nothing if there can be none.
@@ -244,8 +239,12 @@ impl SessionConnection {
 
     fn view(&mut self) -> Result<&Connection> {
         let view = self.mixed.as_mut().and_then(MixedConnection::view);
-        view.ok_or_else(|| Error::new(ErrorKind::Closed, "the connection of a session is lost"))
+        view.ok_or_else(lost)
     }
+}
+
+fn lost() -> Error {
+    Error::new(ErrorKind::Closed, "the connection of a session is lost")
 }
 
 impl Drop for SessionConnection {

@@ -33,8 +33,8 @@ pub(in crate::engine) fn kind(code: i32) -> ErrorKind {
         sqlite::SQLITE_INTERRUPT => ErrorKind::Interrupted,
         sqlite::SQLITE_CONSTRAINT => ErrorKind::Constraint,
         sqlite::SQLITE_AUTH => ErrorKind::Refused,
-        // PROTOCOL: a race over the log's locks that SQLite gave up on; like BUSY, it passes.
-        sqlite::SQLITE_PROTOCOL => ErrorKind::Busy,
+        // Like BUSY, it passes.
+        _ if is_unrest(code) => ErrorKind::Busy,
         _ => ErrorKind::Statement,
     }
 }
@@ -63,6 +63,12 @@ fn advice(kind: ErrorKind) -> Option<&'static str> {
     })
 }
 
+/// SQLite's "locking protocol": each time it had looked at the log something changed before it had its lock, or somebody
+/// holds the lock of writers with the header half written. Nobody has to be at fault, and nothing was done.
+pub(in crate::engine) fn is_unrest(code: i32) -> bool {
+    code & 0xff == sqlite::SQLITE_PROTOCOL
+}
+
 /// Our error for SQLite's code and message.
 pub(in crate::engine) fn from_code(code: i32, message: &str) -> Error {
     if message == "malformed JSON" {
@@ -80,6 +86,9 @@ pub(in crate::engine) fn from_code(code: i32, message: &str) -> Error {
         kind => kind,
     };
     let text = match advice(kind) {
+        Some(_) if is_unrest(code) => Cow::Borrowed(
+            "no snapshot could be taken: other processes commit without a pause, or one hangs in the middle of a commit; run it again",
+        ),
         Some(advice) => Cow::Borrowed(advice),
         None if message.starts_with("no such table") => Cow::Owned(format!(
             "{message}: was it made, with create_tables? A struct for rows of a query has none: it is asked by `as_table`"
@@ -258,6 +267,17 @@ mod tests {
         ] {
             assert_eq!(kind(code), expected, "{code}");
         }
+    }
+
+    #[test]
+    fn a_log_that_never_rests_is_told_in_words_that_help() {
+        let error = from_code(sqlite::SQLITE_PROTOCOL, "locking protocol");
+        assert!(error.is_retryable());
+        let text = error.to_string();
+        assert!(text.contains("no snapshot could be taken"), "{text}");
+        assert!(!text.contains("protocol"), "{text}");
+        let busy = from_code(sqlite::SQLITE_BUSY, "database is locked").to_string();
+        assert!(busy.contains("write lock"), "{busy}");
     }
 
     #[test]

@@ -30,7 +30,7 @@
 //! | rule | SQLite | is answered | why |
 //! |---|---|---|---|
 //! | A | maps region 0, keeps the address | a private copy, at one address as long as the file is open; a region 0 that is not there is BUSY, and none is made longer | the header must not move under a transaction; a session that initialised the index would do it for all |
-//! | B | looks at the header, locks a read slot, looks again | before a BEGIN the headers are taken over; after the lock all is: the frames' index and the marks first, then the header, twice if need be. At no other time. At the fifth miss within one BEGIN: PROTOCOL | the second look must see the present, and moved frames not newer than the header; SQLite's own tries sleep, for ten seconds in all |
+//! | B | looks at the header, locks a read slot, looks again | before a BEGIN the headers are taken over; after the lock all is: the marks first, then the header, and if both are what SQLite saw, the frames' index. At no other time. At the fifth miss within one BEGIN: PROTOCOL | the second look must see the present, and moved frames not newer than the header; SQLite's own tries sleep, for ten seconds in all |
 //! | C | sets a read mark under an exclusive lock on its slot | before the unlock the mark is written to the real region | who moves the log looks for marks there |
 //! | D | locks for writing | with a read lock: granted, not taken. Without: the headers are taken over, then BUSY | without one it means to recover the index, or waits for its turn in a build with blocking locks |
 //! | E | locks several slots at once | READONLY | it means to begin the log anew, or to recover; after BUSY `walRestartLog` lets go of the read lock |
@@ -45,11 +45,14 @@
 //!
 //! A session cannot make or mend a wal-index: the writer of the process opens first, reads, and stays open. If BEGIN
 //! answers BUSY, BUSY_RECOVERY or PROTOCOL, the writer reads once, and the session takes its snapshot while it holds
-//! the writer's slot, where nobody of this process commits.
+//! the writer's slot, where nobody of this process commits. The same goes for whatever else a connection reads outside
+//! of a transaction, such as the schema for its first pragma: that is a snapshot like any other, and other processes
+//! may commit too fast for it again and again.
 //!
 //! Regions 1 and up are the real ones: of frames up to the snapshot's last they do not change under the read lock, and
-//! nothing of a session writes to them. The refresh before BEGIN leaves the index of region 0 out, for the one after the
-//! lock takes it; and who reads from slot 0 looks at no frame. The layout is that of version 3007000 of the wal-index,
+//! nothing of a session writes to them. The index of region 0 is taken over once, when SQLite's second look will find what
+//! its first one found: who reads from the shared region looks at it no earlier, the copy takes longer than all else
+//! at a BEGIN, and each commit meanwhile would be a miss. Who reads from slot 0 looks at no frame. The layout is that of version 3007000 of the wal-index,
 //! the same from SQLite 3.45 to 3.54 ([`supports_sessions`]).
 //!
 //! All that a connection does runs on one thread at a time, and so do its file's methods. A [`SessionVfs`] serves one

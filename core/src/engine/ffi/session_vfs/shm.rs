@@ -169,9 +169,10 @@ impl Shm {
         }
     }
 
-    /// The version of the real wal-index, if one is mapped and initialised.
+    /// The version of the wal-index, if one is mapped and initialised: that of the header that was taken over last, for
+    /// in the real one somebody may be half-way through a commit for as long as the machine likes.
     pub(super) fn version(&self) -> Option<u32> {
-        let header = self.real.as_ref()?.get().header()?;
+        let header = self.regions()?.0.first_header();
         (header != [0; 12]).then_some(header[0])
     }
 
@@ -224,8 +225,9 @@ impl Shm {
         }
         // Rule B. SQLite compares once more after the lock, and tries again by itself if something changed.
         let seen = self.seen(slot);
-        let is_whole = self.take_region(slot);
+        let is_whole = self.take_headers();
         if is_whole && self.seen(slot) == seen {
+            self.take_index(slot);
             self.misses = 0;
             return sqlite::SQLITE_OK;
         }
@@ -297,12 +299,12 @@ impl Shm {
         Some((private.first_header(), mark))
     }
 
-    /// Takes over all that a snapshot on this slot needs; whether the header was whole.
-    fn take_region(&self, slot: usize) -> bool {
+    /// Takes over the index of the frames, if a snapshot on this slot looks at it. What it says of the snapshot's frames
+    /// does not change any more: the lock is held, and the header was still the present one after it.
+    fn take_index(&self, slot: usize) {
         if let (1.., Some((private, real))) = (slot, self.regions()) {
             private.take_index(real);
         }
-        self.take_headers()
     }
 
     /// Takes over the marks, and then the header, which is the order that SQLite relies on: whoever moved frames had

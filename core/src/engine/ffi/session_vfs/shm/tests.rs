@@ -100,9 +100,22 @@ fn a_header_half_written_is_told_and_leaves_the_old_one() {
 fn a_read_lock_takes_the_present_over_after_it_was_taken() {
     let (mut shm, mut real) = session();
     real.region.set_index(7);
-    real.region.set_mark(2, 9);
+    real.region.set_mark(1, 9);
     assert_eq!(real.lock(&mut shm, 5, 1, LOCK | SHARED), SQLITE_OK);
-    assert_eq!((private(&shm).index(), private(&shm).mark(2)), (7, 9));
+    assert_eq!((private(&shm).index(), private(&shm).mark(1)), (7, 9));
+}
+
+#[test]
+fn the_frames_are_taken_over_only_with_the_header_that_was_seen() {
+    let (mut shm, mut real) = session();
+    real.region.set_index(7);
+    real.region.set_header(&header(2));
+    assert_eq!(real.lock(&mut shm, 5, 1, LOCK | SHARED), SQLITE_OK);
+    let missed = (private(&shm).first_header(), private(&shm).index());
+    assert_eq!(missed, (header(2), 0), "SQLite finds another header");
+    assert_eq!(real.lock(&mut shm, 5, 1, UNLOCK | SHARED), SQLITE_OK);
+    assert_eq!(real.lock(&mut shm, 5, 1, LOCK | SHARED), SQLITE_OK);
+    assert_eq!(private(&shm).index(), 7);
 }
 
 #[test]
@@ -194,14 +207,23 @@ fn ranges_checkpoints_and_recovery_are_refused_and_their_unlocks_swallowed() {
 }
 
 #[test]
+fn the_layout_is_known_also_while_somebody_writes_the_header() {
+    let (shm, real) = session();
+    real.region.tear(1);
+    assert_eq!(unsupported(shm.version()), None);
+}
+
+#[test]
 fn only_the_layout_that_is_known_is_supported() {
     let (mut shm, real) = session();
     assert_eq!(unsupported(shm.version()), None);
     let mut next = header(1);
     next[0] = 4_000_000;
     real.region.set_header(&next);
+    shm.refresh();
     assert!(unsupported(shm.version()).unwrap().contains("4000000"));
     real.region.set_header(&[0; 12]);
+    shm.refresh();
     assert!(unsupported(shm.version()).unwrap().contains("no wal-index"));
     shm.unmapped();
     assert!(unsupported(shm.version()).unwrap().contains("no wal-index"));

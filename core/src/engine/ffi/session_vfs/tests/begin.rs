@@ -36,11 +36,16 @@ impl Slot {
 
     /// Begins a session, as the engine does; whether the slot was needed.
     pub(super) fn begin(&self, session: &Session) -> bool {
-        let begun = session.begin();
-        if begun.is_ok() {
+        self.snapshot(|| session.begin().map(drop))
+    }
+
+    /// Runs what takes a snapshot, as the engine does; whether the slot was needed.
+    pub(super) fn snapshot(&self, take: impl Fn() -> rusqlite::Result<()>) -> bool {
+        let taken = take();
+        if taken.is_ok() {
             return false;
         }
-        let answer = code(begun);
+        let answer = code(taken);
         assert!(
             [SQLITE_PROTOCOL, SQLITE_BUSY].contains(&(answer & 0xff)),
             "{answer}"
@@ -48,7 +53,7 @@ impl Slot {
         self.is_wanted.store(true, Ordering::SeqCst);
         let held = self.lock.lock().unwrap();
         // Other processes commit too, if there are any.
-        while session.begin().is_err() {}
+        while take().is_err() {}
         drop(held);
         self.is_wanted.store(false, Ordering::SeqCst);
         true

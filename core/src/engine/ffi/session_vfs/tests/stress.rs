@@ -161,11 +161,9 @@ fn transact(shared: &Shared, session: &Session, counter: i64, dice: &mut Dice) {
 
 fn sessions(shared: &Shared, path: &Path, counter: i64, seed: u64) {
     let session = Session::open(path, &[]);
-    // It reads the schema, which the pragma would do too, and meet PROTOCOL beside so many commits.
-    shared.slot.begin(&session);
-    session.run("ROLLBACK").unwrap();
-    // Few enough pages that most are read again and again.
-    session.run("PRAGMA cache_size = 20").unwrap();
+    // Few enough pages that most are read again and again. The pragma reads the schema, which takes a snapshot.
+    let cache = "PRAGMA cache_size = 20";
+    shared.slot.snapshot(|| session.run(cache));
     let mut dice = Dice(seed);
     while !shared.stop.load(Ordering::Relaxed) {
         transact(shared, &session, counter, &mut dice);
