@@ -77,11 +77,16 @@ pub use self::{
     tombstones::Retention,
 };
 pub(crate) use self::{
-    list::{cursors, remove},
+    list::{cursors, last_commit, remove},
     tombstones::prune,
 };
 
-use std::{fmt, panic::Location, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    panic::Location,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures_core::Stream;
 use futures_util::{future::BoxFuture, stream};
@@ -90,7 +95,7 @@ use uuid::Uuid;
 
 use self::{
     batch::Step,
-    cursor::{State, asked, check, find, prepare},
+    cursor::{State, acknowledge, asked, check, find, prepare},
     position::Place,
     reading::{Reading, Wanted},
 };
@@ -104,6 +109,9 @@ use crate::{
 
 /// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
 const MARK_AFTER: i64 = 1000;
+
+/// Past what a filter left out it is moved after this time: else it would seem to wait.
+const MARK_LEFT_OUT_AFTER: Duration = Duration::from_secs(1);
 
 /// More than any batch has.
 const MOST_ROWS: usize = u32::MAX as usize - 1;
@@ -146,15 +154,19 @@ pub struct Feed<E: Entity> {
     schema: Option<i64>,
     /// With which nothing was found.
     idle: Option<Idle>,
+    /// Since when there is something that its filter left out, and its place is not behind it.
+    passing: Option<Instant>,
     told: FeedTold,
 }
 
 /// What has to change before there can be something again.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Idle {
     present: Present,
     /// The place that a stream has read up to; where it ends, what is before comes again.
     ahead: Option<Place>,
+    /// Past what its filter left out, and since when it may be moved there.
+    passed: Option<(Step, Instant)>,
 }
 
 /// The last commit, the schema, and the generation and place of the cursor.
@@ -185,6 +197,7 @@ impl<E: Entity> Feed<E> {
                 query: Query::new().without_filters(),
                 rows: 1000,
                 splits: false,
+                is_filtered: false,
             },
             start: Start::default(),
             expected: None,
@@ -193,6 +206,7 @@ impl<E: Entity> Feed<E> {
             is_prepared: false,
             schema: None,
             idle: None,
+            passing: None,
             told: FeedTold::default(),
         }
     }
@@ -226,7 +240,7 @@ impl<E: Entity> Feed<E> {
     }
 
     /// Tells of rows only that fulfil the condition, when they are read. That a row does not fulfil it any more is not told. Its
-    /// place moves on past what is left out. Deletions come of all rows. The entity's own filters do not apply.
+    /// place moves on past what is left out, after a second. Deletions come of all rows. The entity's own filters do not apply.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -246,6 +260,7 @@ impl<E: Entity> Feed<E> {
     /// ```
     pub fn filter(mut self, condition: Condition<E>) -> Self {
         self.wanted.query = self.wanted.query.filter(condition);
+        self.wanted.is_filtered = true;
         self
     }
 
@@ -507,7 +522,13 @@ impl<E: Entity> Feed<E> {
                 if let Some(batch) = self.look(ahead.clone()).await? {
                     return Ok(batch);
                 }
-                commit_or(commit, self.look_every.max(LEAST_LOOK)).await;
+                let passes = self.idle.as_ref().is_some_and(|idle| idle.passed.is_some());
+                let look = if passes {
+                    self.look_every.min(MARK_LEFT_OUT_AFTER)
+                } else {
+                    self.look_every
+                };
+                commit_or(commit, look.max(LEAST_LOOK)).await;
             }
         })
     }
@@ -520,6 +541,11 @@ impl<E: Entity> Feed<E> {
             && idle.ahead == place
             && self.present().await? == Some(idle.present)
         {
+            if let Some((step, since)) = &idle.passed
+                && since.elapsed() >= MARK_LEFT_OUT_AFTER
+            {
+                self.pass(step).await?;
+            }
             return Ok(None);
         }
         let span = span::feed(self.engine.namespace(), E::TABLE.name, &self.name);
@@ -536,6 +562,7 @@ impl<E: Entity> Feed<E> {
         if !batch.is_empty() || batch.ends_snapshot() {
             self.told.read(batch.len());
             self.idle = None;
+            self.passing = None;
             return Ok(Some(batch));
         }
         let cursor = (state.place.seq, state.place.inside_text());
@@ -548,15 +575,31 @@ impl<E: Entity> Feed<E> {
                 cursor.1,
             ),
             ahead: place,
+            passed: None,
         });
-        let passes = state.last - state.place.seq >= MARK_AFTER || state.place.inside.is_some();
-        if passes && batch.step.from == state.place {
-            match batch.ack().await {
-                Err(error) if error.kind() == ErrorKind::CursorMoved => self.idle = None,
-                other => other?,
-            }
+        if batch.step.from != state.place || state.last == state.place.seq {
+            return Ok(None);
+        }
+        let is_far = state.last - state.place.seq >= MARK_AFTER || state.place.inside.is_some();
+        let since = *self.passing.get_or_insert_with(Instant::now);
+        if is_far || (self.wanted.is_filtered && since.elapsed() >= MARK_LEFT_OUT_AFTER) {
+            self.pass(&batch.step).await?;
+        } else if let Some(idle) = &mut self.idle
+            && self.wanted.is_filtered
+        {
+            idle.passed = Some((batch.step, since));
         }
         Ok(None)
+    }
+
+    /// Moves the place past what was found to have nothing for it.
+    async fn pass(&mut self, step: &Step) -> Result<()> {
+        self.idle = None;
+        self.passing = None;
+        match acknowledge(step, asked(&self.engine, self.at), Vec::new()).await {
+            Err(error) if error.kind() == ErrorKind::CursorMoved => Ok(()),
+            passed => passed,
+        }
     }
 
     /// What is there to be told, and the state in which it was read; a batch without events has nothing.

@@ -554,8 +554,15 @@ async fn an_event_of_no_use_is_put_aside_at_once_however_long_others_are_tried()
     assert_eq!((parked[0].key, &*parked[0].reason), (2, "no such town"));
     let all = db.feed::<Parcel>("all").next_batch().await.unwrap();
     assert_eq!(parked[0].event_id, all.events()[1].id());
+}
 
-    // A row that cannot be read any more is listed with the others.
+#[tokio::test]
+async fn what_is_put_aside_is_listed_whatever_became_of_its_row() {
+    let db = opened().await;
+    for town in ["a", "b", "c"] {
+        send(&db, town).await;
+    }
+    let all = db.feed::<Parcel>("all").next_batch().await.unwrap();
     for event in &all {
         all.park(event, "later", &db).await.unwrap();
     }
@@ -604,4 +611,61 @@ async fn workers_of_one_name_go_on_behind_each_other() {
         assert!(!worker.is_finished());
         worker.abort();
     }
+}
+
+/// Else it would seem to wait for ever for what it never gets.
+#[tokio::test]
+async fn a_place_moves_on_past_what_its_filter_leaves_out() {
+    let db = opened().await;
+    let waits = async || db.cursors().await.unwrap()[0].waiting;
+    let mut feed = (db.feed::<Parcel>("map"))
+        .filter(Parcel::TOWN.ne("x"))
+        .look_every(Duration::MAX);
+    assert!(feed.try_next_batch().await.unwrap().is_none());
+    let db = db.clone();
+    let meanwhile = async {
+        for _ in 0..3 {
+            send(&db, "x").await;
+        }
+        assert_eq!(waits().await, 3);
+        until("it is past them", async || waits().await == 0).await;
+        send(&db, "a").await;
+    };
+    let (batch, ()) = tokio::join!(feed.next_batch(), meanwhile);
+    assert_eq!(told(&batch.unwrap()), ["a"]);
+}
+
+#[tokio::test]
+async fn with_what_a_consumer_fails_is_in_the_list_of_all() {
+    let db = opened().await;
+    send(&db, "a").await;
+    for name in ["expired", "well"] {
+        let mut feed = db.feed::<Parcel>(name).start(Start::Now);
+        feed.lag().await.unwrap();
+    }
+    execute(&db, "DELETE FROM parcel").await;
+    let mut well = db.feed::<Parcel>("well");
+    well.next_batch().await.unwrap().ack().await.unwrap();
+    let at_once = Retention::new(Duration::ZERO).at_most(Duration::ZERO);
+    assert_eq!(db.prune_tombstones::<Parcel>(at_once).await.unwrap(), 1);
+    let fails = async || {
+        let cursors = db.cursors().await.unwrap();
+        let fails = cursors.iter().map(|cursor| cursor.fails_with);
+        fails.collect::<Vec<_>>()
+    };
+    assert_eq!(fails().await, [Some(ErrorKind::CursorExpired), None]);
+    let mut expired = db.feed::<Parcel>("expired");
+    refused(
+        &mut expired,
+        ErrorKind::CursorExpired,
+        "behind for too long",
+    )
+    .await;
+    execute(&db, "UPDATE anabranch_epoch SET epoch = randomblob(16)").await;
+    assert_eq!(fails().await, [Some(ErrorKind::EpochChanged); 2]);
+    let other = uuid::Uuid::nil();
+    let mut well = db.feed::<Parcel>("well").expect_epoch(other);
+    refused(&mut well, ErrorKind::EpochChanged, "expect_epoch").await;
+    well.rewind(Start::Now).await.unwrap();
+    assert!(well.try_next_batch().await.unwrap().is_none());
 }

@@ -6,7 +6,7 @@ use crate::{
     database::Database,
     entity::Entity,
     error::Result,
-    feed::{self, CursorState, Feed, Retention},
+    feed::{self, CursorState, Feed, Position, Retention},
 };
 
 /// # Feeds
@@ -65,6 +65,36 @@ impl Database {
     #[track_caller]
     pub fn cursors(&self) -> impl Future<Output = Result<Vec<CursorState>>> + Send {
         feed::cursors(&self.engine, Location::caller())
+    }
+
+    /// The number of the last commit, with the epoch of the file; nothing if no table in it has a `commit_seq`.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// assert!(db.last_commit().await?.is_none());
+    /// db.create_tables::<Order>().await?;
+    /// let mut ctx = db.context();
+    /// ctx.add(Order { id: 0, seq: CommitSeq(0) });
+    /// ctx.save_changes().await?;
+    /// assert_eq!(db.last_commit().await?.unwrap().seq, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What reads can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    #[track_caller]
+    pub fn last_commit(&self) -> impl Future<Output = Result<Option<Position>>> + Send {
+        feed::last_commit(&self.engine, Location::caller())
     }
 
     /// Removes the place of a consumer, and what it had put aside; whether it was there.

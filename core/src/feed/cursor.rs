@@ -405,7 +405,15 @@ fn state(
     let fails = |kind, message: String| Err(Error::new(kind, message).with_table(table.name));
     fits(name, &of_table, table)?;
     let present_epoch = Uuid::from_slice(&present).unwrap_or_default();
-    if own != present || epoch.is_some_and(|epoch| epoch != present_epoch) || seq > last {
+    if epoch.is_some_and(|epoch| epoch != present_epoch) {
+        return fails(
+            ErrorKind::EpochChanged,
+            format!(
+                "the epoch of the file is not the one that the feed {name} expects (expect_epoch): a backup was restored, or what you keep is of another file; go on with feed.accept_epoch where its cursor is, or from elsewhere with feed.rewind"
+            ),
+        );
+    }
+    if own != present || seq > last {
         return fails(
             ErrorKind::EpochChanged,
             format!(
@@ -466,7 +474,7 @@ pub(super) fn acknowledge<'c>(
         Err(Error::new(
             ErrorKind::CursorMoved,
             format!(
-                "the cursor {name} does not stand where the batch begins: it was acknowledged before, by another consumer of the same name it seems, or rewound; take the next batch"
+                "the cursor {name} does not stand where the batch begins: it was acknowledged before, by another consumer of the same name it seems, or rewound, or removed; take the next batch"
             ),
         ))
     });

@@ -72,7 +72,7 @@ pub enum Change<E: Entity> {
     Deleted(E::Key),
 }
 
-/// Names an event for ever, in this file and its backups: what a receiver outside of the database keeps to take nothing twice.
+/// Names an event for ever, in one life of the file (a backup that is restored begins another): what a receiver outside of the database keeps to take nothing twice.
 /// Its text form is one word.
 ///
 /// ```

@@ -3,12 +3,16 @@
 use std::{panic::Location, time::Duration};
 
 use chrono::{DateTime, Utc};
+use uuid::Uuid;
 
 use crate::{
     engine::{Engine, ReadSnapshot},
     entity::tombstones_of,
-    error::Result,
-    feed::cursor::{asked, has_tables},
+    error::{ErrorKind, Result},
+    feed::{
+        cursor::{asked, has_tables},
+        position::Position,
+    },
     query::raw,
     schema::TOMBSTONE_SEQ,
     sql::{Cost, Executor as _, Identifier, Read, Statement, Write, WriteExecutor},
@@ -77,13 +81,16 @@ pub struct CursorState {
     /// How many rows and deletions of its table have such a number: what waits for it, and what its filter leaves out. While it
     /// reads all rows at the start, what has changed meanwhile.
     pub waiting: u64,
-    /// For how long something has been waiting for it, at least: since this process saw a later number, to a second; nothing
-    /// where nothing waits.
+    /// For how long something has been waiting for it, at least: since this process saw a later number, to a second, so a process
+    /// that has just begun knows little; nothing where nothing waits.
     pub waits: Option<Duration>,
     /// When it moved last, or was made.
     pub acked_at: DateTime<Utc>,
     /// How many of its events were put aside.
     pub parked: i64,
+    /// With what its next batch fails: [`CursorExpired`](ErrorKind::CursorExpired), [`EpochChanged`](ErrorKind::EpochChanged); nothing
+    /// if it can go on.
+    pub fails_with: Option<ErrorKind>,
 }
 
 pub(crate) async fn cursors(
@@ -99,14 +106,18 @@ pub(crate) async fn cursors(
                 (SELECT count(*) FROM anabranch_parked WHERE cursor = c.name),
                 (SELECT column_name FROM anabranch_stamped AS t, sqlite_schema AS of_it
                  WHERE t.table_name = c.table_name COLLATE NOCASE AND of_it.name = c.table_name COLLATE NOCASE),
-                (SELECT name FROM sqlite_schema WHERE name = {0} || c.table_name COLLATE NOCASE)
-         FROM anabranch_cursors AS c, anabranch_sequence AS s ORDER BY c.name",
+                (SELECT name FROM sqlite_schema WHERE name = {0} || c.table_name COLLATE NOCASE),
+                c.epoch IS e.epoch AND c.seq <= s.last,
+                max(c.seq, c.begun) < (SELECT seq FROM anabranch_pruned AS p WHERE p.table_name = c.table_name)
+         FROM anabranch_cursors AS c, anabranch_sequence AS s, anabranch_epoch AS e ORDER BY c.name",
         (tombstones_of(""),),
     )
     .all(&mut snapshot)
     .await?;
     let mut states = Vec::with_capacity(found.len());
-    for (name, table, seq, behind, acked_at, parked, column, tombstones) in found {
+    for (name, table, seq, behind, acked_at, parked, column, tombstones, is_of_file, is_expired) in
+        found
+    {
         let rows = column.map(|column| (table.clone(), column));
         let deletions = tombstones.map(|table| (table, TOMBSTONE_SEQ.to_owned()));
         let mut waiting = 0;
@@ -124,6 +135,13 @@ pub(crate) async fn cursors(
                 .flatten(),
             acked_at: DateTime::from_timestamp(acked_at, 0).unwrap_or_default(),
             parked,
+            fails_with: if !is_of_file {
+                Some(ErrorKind::EpochChanged)
+            } else if is_expired == Some(true) {
+                Some(ErrorKind::CursorExpired)
+            } else {
+                None
+            },
         });
     }
     Ok(states)
@@ -139,6 +157,8 @@ type Found = (
     i64,
     Option<String>,
     Option<String>,
+    bool,
+    Option<bool>,
 );
 
 /// How many rows of a table have a larger number.
@@ -167,6 +187,30 @@ pub(super) async fn after(
         },
     });
     Ok(counted.await?.into_iter().sum())
+}
+
+/// The last commit of the file; nothing if no table of it has commit numbers.
+pub(crate) async fn last_commit(
+    engine: &Engine,
+    at: &'static Location<'static>,
+) -> Result<Option<Position>> {
+    let numbered = raw::<i64>(
+        "SELECT count(*) FROM sqlite_schema WHERE name IN ('anabranch_sequence', 'anabranch_epoch')",
+        (),
+    );
+    if numbered.first(asked(engine, at)).await? != Some(2) {
+        return Ok(None);
+    }
+    let found: Option<(i64, Vec<u8>)> = raw(
+        "SELECT s.last, e.epoch FROM anabranch_sequence AS s, anabranch_epoch AS e",
+        (),
+    )
+    .first(asked(engine, at))
+    .await?;
+    Ok(found.map(|(seq, epoch)| Position {
+        epoch: Uuid::from_slice(&epoch).unwrap_or_default(),
+        seq,
+    }))
 }
 
 /// Whether it was there.

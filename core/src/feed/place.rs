@@ -21,7 +21,7 @@ use crate::{
 
 /// # Its place
 impl<E: Entity> Feed<E> {
-    /// Puts the consumer elsewhere; a batch that it has taken cannot be acknowledged any more. This is also how to go on after
+    /// Puts the consumer elsewhere, whatever epoch it [expected](Self::expect_epoch); a batch that it has taken cannot be acknowledged any more. This is also how to go on after
     /// [`CursorExpired`](crate::error::ErrorKind::CursorExpired), or where the cursor was removed: it is made anew.
     ///
     /// ```
@@ -57,6 +57,7 @@ impl<E: Entity> Feed<E> {
         self.is_prepared = false;
         self.prepare(start).await?;
         self.idle = None;
+        self.expected = None;
         rewind(asked(&self.engine, self.at), &self.name, E::TABLE, start).await
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Wanted<E: Entity> {
     pub(super) query: Query<E>,
     pub(super) rows: usize,
     pub(super) splits: bool,
+    /// Whether the query leaves out rows.
+    pub(super) is_filtered: bool,
 }
 
 /// Of entities that are not `Clone` as well.

@@ -38,7 +38,7 @@ pub struct Instrument {
 pub enum InstrumentKind {
     /// It adds up.
     Counter,
-    /// It keeps the last value; all are set every second, those of feeds when they look.
+    /// It keeps the last value; all are set every second.
     Gauge,
     /// It keeps how values are distributed.
     Histogram,
