@@ -286,3 +286,29 @@ async fn a_feed_has_a_span_for_what_it_reads_and_for_each_event_that_is_dealt_wi
     assert_eq!(failed.get("error.type"), "EpochChanged");
     assert_eq!(failed.get("otel.status_code"), "ERROR");
 }
+
+#[tokio::test]
+async fn what_waits_for_the_writer_says_for_how_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path(), "wait.db", |options| options).await;
+    db.create_tables::<Note>().await.unwrap();
+    let held = Duration::from_millis(30);
+    let tx = db.begin().await.unwrap();
+    let save = async {
+        let mut ctx = db.context();
+        ctx.add(note("waits"));
+        ctx.save_changes().await.unwrap();
+    };
+    let write = db.write(async |tx| Note::query().count(&mut *tx).await);
+    let end = async {
+        tokio::time::sleep(held).await;
+        tx.rollback().await.unwrap();
+    };
+    let ((), counted, ()) = tokio::join!(save, write, end);
+    counted.unwrap();
+    for name in ["anabranch.save", "anabranch.transaction"] {
+        let told = spans("wait.db", name).pop().unwrap();
+        let wait: f64 = told.get("anabranch.wait").parse().unwrap();
+        assert!((held.as_secs_f64()..60.0).contains(&wait), "{name}: {wait}");
+    }
+}

@@ -16,7 +16,7 @@ pub(in crate::engine) use self::{
     raw::{explain, refuse_nul, to_sqlx},
 };
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use rusqlite::Connection;
 use tracing::{Instrument as _, Span};
@@ -83,7 +83,9 @@ impl Transaction {
         label: Label,
     ) -> Result<Self> {
         let span = span::transaction(core.counters.told.namespace(), label);
+        let began = Instant::now();
         let held = Held::acquire(&core, label).instrument(span.clone()).await?;
+        span::set_wait(&span, began.elapsed());
         // The guard is armed before BEGIN: dropped from here on, it rolls back what there is.
         let authorizer = Arc::clone(&core.authorizer);
         let mut transaction = Self {

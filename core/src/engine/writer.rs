@@ -273,7 +273,11 @@ impl Writer {
         match self.begin(core) {
             Ok(true) => {
                 for save in &saves {
-                    core.counters.told.queued(save.waited(self.began));
+                    let wait = save.waited(self.began);
+                    core.counters.told.queued(wait);
+                    if let Some(unit) = save.unit() {
+                        span::set_wait(&unit.span, wait);
+                    }
                 }
             }
             Ok(false) => return saves,

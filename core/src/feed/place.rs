@@ -109,7 +109,7 @@ impl<E: Entity> Feed<E> {
         Ok(())
     }
 
-    /// How far behind it is.
+    /// How far behind it is, with the filter of this feed: who asks elsewhere says the same one.
     ///
     /// ```
     /// # use anabranch::prelude::*;

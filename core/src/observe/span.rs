@@ -4,7 +4,7 @@
 //! What a field says is made only where somebody wants the span. No values of rows, no arguments: of a text of SQL only
 //! what is left without its literals.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
@@ -67,6 +67,7 @@ pub(crate) fn save(namespace: &str, statements: usize) -> Span {
     named_span!(
         DEBUG "anabranch.save", "client", "SAVE" namespace, namespace,
         db.operation.batch.size = statements,
+        anabranch.wait = Empty,
         anabranch.commit_seq = Empty,
     )
 }
@@ -76,6 +77,7 @@ pub(crate) fn transaction(namespace: &str, label: impl fmt::Display) -> Span {
     named_span!(
         DEBUG "anabranch.transaction", "client", "TRANSACTION" namespace, namespace,
         anabranch.label = %label,
+        anabranch.wait = Empty,
         anabranch.attempt = Empty,
         anabranch.outcome = Empty,
     )
@@ -91,6 +93,7 @@ pub(crate) fn session(
         DEBUG "anabranch.session", "client", "SESSION" namespace, namespace,
         anabranch.label = %label,
         anabranch.isolation = ?isolation,
+        anabranch.wait = Empty,
         anabranch.attempt = Empty,
         anabranch.outcome = Empty,
     )
@@ -175,6 +178,13 @@ pub(crate) fn summary_of(text: &str) -> String {
 /// Its text, without literals.
 pub(crate) fn text_of(text: &str) -> String {
     summary::without_literals(text)
+}
+
+/// Notes on the span of a save, a transaction or a session for how long the writer was waited for.
+pub(crate) fn set_wait(span: &Span, wait: Duration) {
+    if !span.is_disabled() {
+        span.record("anabranch.wait", wait.as_secs_f64());
+    }
 }
 
 /// Notes on a span that what it stands for failed, with an error of this kind.
