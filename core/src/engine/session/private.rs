@@ -470,15 +470,18 @@ async fn begin(core: &Arc<Core>, exchange: &mut Exchange<LentSession>) -> Result
     // Commits came faster than the snapshot could be taken, or the log is to be recovered: while the writer's slot is
     // held nobody of this process commits, and the writer's read recovers what there is.
     core.counters.slow_begins.add(1);
-    let _lease = turn(core, Label::new("the begin of a session")).await?;
+    let lease = turn(core, Label::new("the begin of a session")).await?;
     let timeout = core.options.busy_timeout;
     let owner = Arc::clone(core);
     exchange
         .on_thread(move |connection| {
-            crate::engine::busy::retrying(timeout, || {
+            let begun = crate::engine::busy::retrying(timeout, || {
                 owner.writer().read()?;
                 begin_private(connection)
-            })
+            });
+            // Held until then, also if nobody waits any more.
+            drop(lease);
+            begun
         })
         .await?
 }
