@@ -77,7 +77,7 @@ pub use self::{
     tombstones::Retention,
 };
 pub(crate) use self::{
-    list::{cursors, last_commit, remove},
+    list::{cursors, last_commit, remove, renew_epoch},
     tombstones::prune,
 };
 
@@ -87,11 +87,6 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-
-use futures_core::Stream;
-use futures_util::{future::BoxFuture, stream};
-use tracing::Instrument as _;
-use uuid::Uuid;
 
 use self::{
     batch::Step,
@@ -106,6 +101,9 @@ use crate::{
     observe::{FeedTold, span},
     query::{Condition, Query, raw},
 };
+use futures_core::Stream;
+use futures_util::{future::BoxFuture, stream};
+use tracing::Instrument as _;
 
 /// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
 const MARK_AFTER: i64 = 1000;
@@ -145,7 +143,6 @@ pub struct Feed<E: Entity> {
     at: &'static Location<'static>,
     wanted: Wanted<E>,
     start: Start,
-    expected: Option<Uuid>,
     look_every: Duration,
     ack_every: Duration,
     /// Whether tables, index and cursor were found.
@@ -169,8 +166,8 @@ struct Idle {
     passed: Option<(Step, Instant)>,
 }
 
-/// The last commit, the schema, and the generation and place of the cursor.
-type Present = (i64, i64, i64, i64, Option<String>);
+/// The last commit, the schema, whether the epoch is that of the cursor, and the cursor's generation and place.
+type Present = (i64, i64, bool, i64, i64, Option<String>);
 
 impl<E: Entity> fmt::Debug for Feed<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -200,7 +197,6 @@ impl<E: Entity> Feed<E> {
                 is_filtered: false,
             },
             start: Start::default(),
-            expected: None,
             look_every: Duration::from_millis(100),
             ack_every: Duration::from_secs(1),
             is_prepared: false,
@@ -319,33 +315,6 @@ impl<E: Entity> Feed<E> {
     /// ```
     pub const fn split_commits(mut self) -> Self {
         self.wanted.splits = true;
-        self
-    }
-
-    /// Goes on only if the file's epoch is this one, and fails with
-    /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) otherwise: for an application that keeps the
-    /// [position](Batch::position) elsewhere too. A cursor remembers the epoch by itself.
-    ///
-    /// ```
-    /// # use anabranch::prelude::*;
-    /// # #[derive(Debug, Entity)]
-    /// # #[entity(tombstones)]
-    /// # struct Order { #[entity(id)] id: i64, item: String, #[entity(commit_seq, index)] seq: CommitSeq }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> anabranch::error::Result<()> {
-    /// # let db = Database::temporary().await?;
-    /// # db.create_tables::<Order>().await?;
-    /// # let mut ctx = db.context();
-    /// # let tea = ctx.add(Order { id: 0, item: "tea".into(), seq: CommitSeq(0) });
-    /// # ctx.save_changes().await?;
-    /// let position = db.feed::<Order>("mailer").next_batch().await?.position();
-    /// // Kept elsewhere, and found again:
-    /// let mut feed = db.feed::<Order>("mailer").expect_epoch(position.epoch);
-    /// assert!(feed.try_next_batch().await?.is_some());
-    /// # Ok(()) }
-    /// ```
-    pub const fn expect_epoch(mut self, epoch: Uuid) -> Self {
-        self.expected = Some(epoch);
         self
     }
 
@@ -570,6 +539,7 @@ impl<E: Entity> Feed<E> {
             present: (
                 state.last,
                 state.schema,
+                true,
                 state.generation,
                 cursor.0,
                 cursor.1,
@@ -605,8 +575,7 @@ impl<E: Entity> Feed<E> {
     /// What is there to be told, and the state in which it was read; a batch without events has nothing.
     async fn read(&mut self, ahead: Option<(Place, i64)>) -> Result<(State, Batch<E>)> {
         let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
-        let (mut snapshot, state, epoch) =
-            find(engine, self.at, name, E::TABLE, self.expected).await?;
+        let (mut snapshot, state, epoch) = find(engine, self.at, name, E::TABLE).await?;
         if self.schema != Some(state.schema) {
             check(&mut snapshot, E::TABLE).await?;
             self.schema = Some(state.schema);
@@ -615,11 +584,15 @@ impl<E: Entity> Feed<E> {
             Some((_, generation)) if generation != state.generation => {
                 return Err(Error::new(
                     ErrorKind::CursorMoved,
-                    format!("the cursor {} was rewound", self.name),
+                    format!(
+                        "the cursor {} was rewound, or made anew: begin another stream",
+                        self.name
+                    ),
                 ));
             }
-            Some((place, _)) => place,
-            None => state.place.clone(),
+            // Where nothing was left the cursor itself was moved on.
+            Some((place, _)) if place.seq >= state.place.seq => place,
+            _ => state.place.clone(),
         };
         let reading = Reading {
             wanted: self.wanted.clone(),
@@ -655,7 +628,9 @@ impl<E: Entity> Feed<E> {
 
     fn present(&self) -> BoxFuture<'_, Result<Option<Present>>> {
         let found = raw(
-            "SELECT s.last, (SELECT schema_version FROM pragma_schema_version), c.generation, c.seq, c.inside FROM anabranch_sequence AS s, anabranch_cursors AS c
+            "SELECT s.last, (SELECT schema_version FROM pragma_schema_version), c.epoch IS e.epoch,
+                    c.generation, c.seq, c.inside
+             FROM anabranch_sequence AS s, anabranch_epoch AS e, anabranch_cursors AS c
              WHERE c.name = {} LIMIT 1",
             (&*self.name,),
         );

@@ -497,22 +497,26 @@ async fn a_backup_that_is_restored_is_noticed() {
     add(&restored, &["other"]).await;
     let mut feed = restored.feed::<Job>("mailer");
     assert_eq!(kind_of_next(&mut feed).await, ErrorKind::EpochChanged);
-    let mut elsewhere = restored.feed::<Job>("new").expect_epoch(position.epoch);
-    assert_eq!(kind_of_next(&mut elsewhere).await, ErrorKind::EpochChanged);
+    let elsewhere = restored.feed::<Job>("new");
+    let refused = elsewhere.start(Start::At(position)).try_next_batch().await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::EpochChanged);
+    let refused = feed.rewind(Start::At(position)).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::EpochChanged);
     feed.rewind(Start::After(position.seq)).await.unwrap();
     let batch = feed.next_batch().await.unwrap();
     assert_eq!(told(&batch), ["2 other"]);
     let Position { epoch, .. } = batch.position();
     assert_ne!(epoch, position.epoch);
     // The original goes on.
-    assert!(
-        db.feed::<Job>("mailer")
-            .expect_epoch(position.epoch)
-            .try_next_batch()
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let mut feed = db.feed::<Job>("mailer");
+    feed.rewind(Start::At(position)).await.unwrap();
+    assert!(feed.try_next_batch().await.unwrap().is_none());
+    let ahead = Position {
+        seq: position.seq + 1,
+        ..position
+    };
+    let refused = feed.rewind(Start::At(ahead)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::EpochChanged, "a plain copy");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use anabranch::{
     feed::{Batch, Change, Feed, GiveUp, Retention, Retries, Start},
     prelude::*,
 };
-use anabranch_tests::{Mode, dropped_after, execute, outsider, until};
+use anabranch_tests::{Mode, dropped_after, execute, outsider};
 use futures_util::{FutureExt as _, TryStreamExt as _};
 
 use crate::feed_attack::keys::Word;
@@ -144,46 +144,6 @@ async fn intervals_may_be_as_long_or_as_short_as_one_likes() {
     feed.lag().await.unwrap();
     let failing = feed.each(retries, async |_| Err("no".into()));
     assert!(dropped_after(20_000, failing).await.is_none());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_feed_that_waits_is_told_that_the_database_was_closed() {
-    let db = opened().await;
-    let mut waiting = Vec::new();
-    for number in 0..50 {
-        let mut feed = db
-            .feed::<Note>(number.to_string())
-            .look_every(Duration::from_hours(1));
-        assert!(feed.try_next_batch().await.unwrap().is_none());
-        waiting.push(tokio::spawn(async move {
-            let batch = feed.next_batch().await.unwrap();
-            batch.ack().await.unwrap();
-            let closed = feed.next_batch().await.map(drop);
-            (batch, closed)
-        }));
-    }
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-    add(&db, ["a"]).await;
-    until("all have it", async || {
-        let cursors = db.cursors().await.unwrap();
-        cursors.iter().all(|cursor| cursor.behind == 0)
-    })
-    .await;
-    // They wait by now.
-    for _ in 0..20_000 {
-        tokio::task::yield_now().await;
-    }
-    db.close().await.unwrap();
-    for waiting in waiting {
-        let (batch, closed) = tokio::time::timeout(Duration::from_secs(60), waiting)
-            .await
-            .expect("it is told at once")
-            .unwrap();
-        refused(closed, ErrorKind::Closed);
-        refused(batch.ack().await, ErrorKind::Closed);
-    }
 }
 
 /// What was deleted and forgotten before it began it cannot have seen.

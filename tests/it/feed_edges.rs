@@ -8,7 +8,7 @@ use anabranch::{
     prelude::*,
 };
 use anabranch_tests::{Mode, execute, start};
-use futures_util::{FutureExt as _, TryStreamExt as _};
+use futures_util::FutureExt as _;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(tombstones)]
@@ -49,22 +49,6 @@ fn told(batch: &Batch<Task>) -> Vec<String> {
 async fn told_now(feed: &mut Feed<Task>) -> Vec<String> {
     let batch = feed.try_next_batch().await.unwrap();
     batch.map_or_else(Vec::new, |batch| told(&batch))
-}
-
-#[tokio::test]
-async fn what_a_dropped_stream_did_not_acknowledge_comes_again() {
-    let db = opened().await;
-    add(&db, &["a"]).await;
-    let mut feed = db.feed::<Task>("stream");
-    {
-        let mut batches = feed.stream();
-        assert_eq!(told(&batches.try_next().await.unwrap().unwrap()), ["1 a"]);
-        // It finds that there is nothing behind what it has taken.
-        start(pin!(batches.try_next()));
-    }
-    assert_eq!(told_now(&mut feed).await, ["1 a"]);
-    let again = feed.stream().try_next().await;
-    assert_eq!(told(&again.unwrap().unwrap()), ["1 a"]);
 }
 
 #[tokio::test]

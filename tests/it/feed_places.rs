@@ -1,18 +1,16 @@
 //! Feeds: where a consumer stands, and how it goes on where it cannot.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+mod each;
+
+use std::time::Duration;
 
 use anabranch::{
-    feed::{Batch, Change, Feed, GiveUp, Park, Retention, Retries, Start},
+    feed::{Batch, Change, Feed, Retention, Start},
     prelude::*,
     value::Value,
 };
 use anabranch_tests::{execute, outsider, until};
-use tokio::sync::Notify;
+use futures_util::StreamExt as _;
 
 #[derive(Debug, Clone, PartialEq, Entity)]
 #[entity(tombstones)]
@@ -87,9 +85,7 @@ async fn a_consumer_goes_on_within_a_commit_of_a_restored_file() {
     let restored = Database::open(&path).await.unwrap();
     send(&restored, "d").await;
 
-    let position = batch.position();
     let mut feed = (restored.feed::<Parcel>("map"))
-        .expect_epoch(position.epoch)
         .batch_rows(2)
         .split_commits();
     refused(&mut feed, ErrorKind::EpochChanged, "feed.accept_epoch").await;
@@ -349,33 +345,6 @@ async fn deletions_that_nobody_writes_down_any_more_are_not_passed_in_silence() 
     }
 }
 
-/// The towns that were handed over until this one, at which it is dropped; and why, if it ended before.
-async fn each_until(
-    mut feed: Feed<Parcel>,
-    retries: Retries,
-    until: &str,
-) -> (String, Option<ErrorKind>) {
-    let handed = Mutex::new(Vec::new());
-    let reached = Notify::new();
-    let each = feed.each(retries, async |event| {
-        let town = &event.row().unwrap().town;
-        handed.lock().unwrap().push(town.clone());
-        if town == until {
-            reached.notify_one();
-            std::future::pending::<()>().await;
-        }
-        match &**town {
-            "bad" => Err("no such town".into()),
-            _ => Ok(()),
-        }
-    });
-    let ended = tokio::select! {
-        ended = each => Some(ended.unwrap_err().kind()),
-        () = reached.notified() => None,
-    };
-    (handed.into_inner().unwrap().join(" "), ended)
-}
-
 /// There was nothing yet when it began.
 #[tokio::test]
 async fn commits_after_an_empty_start_are_no_rows_of_the_start() {
@@ -404,68 +373,6 @@ async fn commits_after_an_empty_start_are_no_rows_of_the_start() {
     assert!(second.is_empty() && second.ends_snapshot());
     second.ack().await.unwrap();
     assert_eq!(next(&mut feed).await, ["-2"]);
-}
-
-/// What was handed over of a batch is not handed over again, but for the commit that was not done.
-#[tokio::test]
-async fn commits_that_are_done_are_acknowledged_before_the_batch_is() {
-    let db = opened().await;
-    execute(
-        &db,
-        "INSERT INTO parcel (id, town) VALUES (1, 'a'), (2, 'b')",
-    )
-    .await;
-    for town in ["c", "bad", "e"] {
-        send(&db, town).await;
-    }
-    execute(
-        &db,
-        "INSERT INTO parcel (id, town) VALUES (8, 'f'), (9, 'g')",
-    )
-    .await;
-    let once = Retries::new().attempts(1);
-    let run = async |name: &str, ack_every, retries, until: &str| {
-        let feed = db.feed::<Parcel>(name).ack_every(ack_every);
-        each_until(feed, retries, until).await
-    };
-    let (zero, long) = (Duration::ZERO, Duration::MAX);
-    let stopped = Some(ErrorKind::Application);
-    // One that stops, whatever the interval, goes on at its commit.
-    for (name, ack_every) in [("stops", zero), ("stops late", long)] {
-        let first = run(name, ack_every, once, "").await;
-        assert_eq!(first, ("a b c bad".into(), stopped));
-        assert_eq!(
-            run(name, ack_every, once, "").await,
-            ("bad".into(), stopped)
-        );
-    }
-    // One that is dropped goes on behind what was acknowledged.
-    let park = once.then(GiveUp::Park);
-    let first = run("dropped", zero, park, "f").await;
-    assert_eq!(first, ("a b c bad e f".into(), None));
-    let parked = db.feed::<Parcel>("dropped").parked(9).await.unwrap();
-    assert_eq!(parked.len(), 1, "with the commit that it is of");
-    assert_eq!(run("dropped", zero, park, "g").await.0, "f g");
-    assert_eq!(
-        run("dropped late", long, park, "f").await.0,
-        "a b c bad e f"
-    );
-    assert!(
-        db.feed::<Parcel>("dropped late")
-            .parked(9)
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    assert_eq!(
-        run("dropped late", long, park, "g").await.0,
-        "a b c bad e f g"
-    );
-    // Rows at the start are in no order of commits.
-    let mut rows = db.feed::<Parcel>("rows").start(Start::Snapshot);
-    rows.lag().await.unwrap();
-    assert_eq!(run("rows", zero, once, "").await.0, "a b c bad");
-    assert_eq!(run("rows", zero, once, "").await.0, "a b c bad");
 }
 
 #[tokio::test]
@@ -497,120 +404,6 @@ async fn a_backup_that_is_put_in_place_twice_is_another_file_each_time() {
     assert_eq!(names[2], names[3]);
     assert_ne!(names[0].0, names[2].0);
     assert_ne!(names[0].1, names[2].1);
-}
-
-#[tokio::test]
-async fn an_event_of_no_use_is_put_aside_at_once_however_long_others_are_tried() {
-    let db = opened().await;
-    for town in ["away", "bad", "c"] {
-        send(&db, town).await;
-    }
-    let tried = Mutex::new(Vec::new());
-    let mut feed = db.feed::<Parcel>("map");
-    let retries = Retries::new()
-        .attempts(u32::MAX)
-        .backoff(Duration::ZERO, Duration::ZERO);
-    let is_done = Notify::new();
-    let each = feed.each(retries, async |event| {
-        let town = &event.row().unwrap().town;
-        let before = {
-            let mut tried = tried.lock().unwrap();
-            tried.push(town.clone());
-            tried.len()
-        };
-        match &**town {
-            "away" if before < 50 => Err("it is away".into()),
-            "bad" => Err(Park::because("no such town").into()),
-            "c" => {
-                is_done.notify_one();
-                std::future::pending().await
-            }
-            _ => Ok(()),
-        }
-    });
-    tokio::select! {
-        ended = each => panic!("{ended:?}"),
-        () = is_done.notified() => {}
-    }
-    let tried = tried.into_inner().unwrap();
-    assert_eq!(tried.iter().filter(|town| *town == "away").count(), 50);
-    assert_eq!(tried[50..], ["bad", "c"]);
-    let mut feed = db.feed::<Parcel>("map").ack_every(Duration::ZERO);
-    let stopped = feed.each(Retries::new().attempts(1), async |event| {
-        match &*event.row().unwrap().town {
-            "bad" => Err(Park::because("no such town").into()),
-            "c" => Err("it is closed".into()),
-            _ => Ok(()),
-        }
-    });
-    let stopped = stopped.await.unwrap_err();
-    let text = stopped.to_string();
-    assert!(
-        text.contains("the feed map stopped at a change of commit 3"),
-        "{text}"
-    );
-    assert!(text.ends_with(": it is closed"), "{text}");
-    let parked = feed.parked(9).await.unwrap();
-    assert_eq!((parked[0].key, &*parked[0].reason), (2, "no such town"));
-    let all = db.feed::<Parcel>("all").next_batch().await.unwrap();
-    assert_eq!(parked[0].event_id, all.events()[1].id());
-}
-
-#[tokio::test]
-async fn what_is_put_aside_is_listed_whatever_became_of_its_row() {
-    let db = opened().await;
-    for town in ["a", "b", "c"] {
-        send(&db, town).await;
-    }
-    let all = db.feed::<Parcel>("all").next_batch().await.unwrap();
-    for event in &all {
-        all.park(event, "later", &db).await.unwrap();
-    }
-    execute(
-        &db,
-        "UPDATE parcel SET town = CAST(x'ff' AS TEXT) WHERE id = 1",
-    )
-    .await;
-    execute(&db, "DELETE FROM parcel WHERE id = 2").await;
-    let feed = db.feed::<Parcel>("all");
-    let parked = feed.parked(9).await.unwrap();
-    let unread = parked[0].row.as_ref().unwrap_err();
-    assert_eq!(unread.kind(), ErrorKind::Decode);
-    assert!(parked[1].row.as_ref().unwrap().is_none());
-    assert!(parked[2].row.as_ref().unwrap().is_some());
-    let last = feed.parked_after(parked[1].id, 9).await.unwrap();
-    assert_eq!((last.len(), last[0].id), (1, parked[2].id));
-    assert!(feed.forget(parked[0].id, &db).await.unwrap());
-}
-
-/// The closure borrows what it captures, and the task can be moved between threads.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_of_one_name_go_on_behind_each_other() {
-    let db = opened().await;
-    let dealt = Arc::new(Mutex::new(BTreeSet::new()));
-    let workers = [(); 2].map(|()| {
-        let (db, dealt) = (db.clone(), Arc::clone(&dealt));
-        tokio::spawn(async move {
-            let mut feed = db.feed::<Parcel>("two").batch_rows(3);
-            feed.each(Retries::new(), async |event| {
-                tokio::task::yield_now().await;
-                dealt.lock().unwrap().insert(event.key());
-                Ok(())
-            })
-            .await
-        })
-    });
-    for town in 0..300 {
-        send(&db, &town.to_string()).await;
-    }
-    until("all are dealt with", async || {
-        dealt.lock().unwrap().len() == 300
-    })
-    .await;
-    for worker in workers {
-        assert!(!worker.is_finished());
-        worker.abort();
-    }
 }
 
 /// Else it would seem to wait for ever for what it never gets.
@@ -661,11 +454,88 @@ async fn with_what_a_consumer_fails_is_in_the_list_of_all() {
         "behind for too long",
     )
     .await;
-    execute(&db, "UPDATE anabranch_epoch SET epoch = randomblob(16)").await;
+    assert!(well.try_next_batch().await.unwrap().is_none());
+    assert!(db.renew_epoch().await.unwrap());
     assert_eq!(fails().await, [Some(ErrorKind::EpochChanged); 2]);
-    let other = uuid::Uuid::nil();
-    let mut well = db.feed::<Parcel>("well").expect_epoch(other);
-    refused(&mut well, ErrorKind::EpochChanged, "expect_epoch").await;
+    // Also one that had nothing to look for.
+    refused(&mut well, ErrorKind::EpochChanged, "feed.accept_epoch").await;
+    execute(
+        &db,
+        "UPDATE anabranch_cursors SET epoch = (SELECT epoch FROM anabranch_epoch), inside = 'odd'",
+    )
+    .await;
+    let bare = db.cursors().await.unwrap();
+    assert_eq!(bare[1].fails_with, Some(ErrorKind::Decode));
     well.rewind(Start::Now).await.unwrap();
     assert!(well.try_next_batch().await.unwrap().is_none());
+}
+
+/// Where nothing was told for long the cursor is moved on, and what a stream has read up to is behind it.
+#[tokio::test]
+async fn a_stream_acknowledges_also_after_its_place_was_moved_on() {
+    for is_filtered in [false, true] {
+        let db = opened().await;
+        let mut feed = db
+            .feed::<Parcel>("map")
+            .look_every(Duration::from_millis(1));
+        if is_filtered {
+            feed = feed.filter(Parcel::TOWN.ne("x"));
+        }
+        let mut batches = feed.stream();
+        for round in ["a", "b", "c"] {
+            send(&db, round).await;
+            let batch = batches.next().await.unwrap().unwrap();
+            assert_eq!(told(&batch), [round]);
+            batch.ack().await.unwrap();
+            let acked = batch.position().seq;
+            let meanwhile = async {
+                if is_filtered {
+                    send(&db, "x").await;
+                } else {
+                    number(&db, 1_001).await;
+                }
+                until("its place was moved on", async || {
+                    db.cursors().await.unwrap()[0].seq > acked
+                })
+                .await;
+            };
+            tokio::select! {
+                found = batches.next() => panic!("{found:?}"),
+                () = meanwhile => {}
+            }
+        }
+    }
+}
+
+/// So many commits of another table.
+async fn number(db: &Database, commits: usize) {
+    for _ in 0..commits {
+        execute(db, "INSERT INTO stamp DEFAULT VALUES").await;
+    }
+}
+
+/// What was committed at the start may not be taken yet: an application that cleans up by the least number keeps it.
+#[tokio::test]
+async fn a_consumer_in_its_snapshot_has_acknowledged_nothing() {
+    let db = opened().await;
+    for town in ["a", "b", "c"] {
+        send(&db, town).await;
+    }
+    let mut feed = db
+        .feed::<Parcel>("map")
+        .start(Start::Snapshot)
+        .batch_rows(1);
+    let state = async || db.cursors().await.unwrap().remove(0);
+    feed.next_batch().await.unwrap().ack().await.unwrap();
+    let within = state().await;
+    assert!(within.is_in_snapshot && within.waits.is_some());
+    assert_eq!((within.seq, within.behind, within.waiting), (0, 3, 3));
+    for town in ["b", "c"] {
+        let batch = feed.next_batch().await.unwrap();
+        assert_eq!(told(&batch), [town]);
+        batch.ack().await.unwrap();
+    }
+    let after = state().await;
+    assert!(!after.is_in_snapshot && after.waits.is_none());
+    assert_eq!((after.seq, after.behind, after.waiting), (3, 0, 0));
 }

@@ -97,6 +97,37 @@ impl Database {
         feed::last_commit(&self.engine, Location::caller())
     }
 
+    /// Gives the file another epoch: call it once after a restore by other means than [`backup_to`](Self::backup_to), which copy the epoch
+    /// with the file. All consumers are told then that it is another file. Whether it has one: whether a table in it has a `commit_seq`.
+    ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// # db.create_tables::<Order>().await?;
+    /// let mut feed = db.feed::<Order>("mailer");
+    /// feed.try_next_batch().await?;
+    /// assert!(db.renew_epoch().await?);
+    /// let error = feed.try_next_batch().await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::EpochChanged);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What a write can meet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped meanwhile, it has another one or not.
+    #[track_caller]
+    pub fn renew_epoch(&self) -> impl Future<Output = Result<bool>> + Send {
+        feed::renew_epoch(&self.engine, Location::caller())
+    }
+
     /// Removes the place of a consumer, and what it had put aside; whether it was there.
     ///
     /// ```

@@ -23,6 +23,10 @@ struct Place {
     name: String,
     table: String,
     seq: i64,
+    /// For how many seconds it has not moved.
+    still: i64,
+    /// Whether not all rows are read with which it starts.
+    is_in_snapshot: bool,
     parked: i64,
 }
 
@@ -61,7 +65,10 @@ impl Consumers {
         }
         for place in &places {
             // Numbers of other tables are nothing that it waits for.
-            let (lag, age) = if newest[&*place.table] > place.seq {
+            let (lag, age) = if place.is_in_snapshot {
+                let still = Duration::from_secs(place.still.max(0).unsigned_abs());
+                (last.unsigned_abs().max(1), still)
+            } else if newest[&*place.table] > place.seq {
                 let age = core.commit_times.age_after(place.seq, now);
                 (last.abs_diff(place.seq), age.unwrap_or_default())
             } else {
@@ -89,7 +96,8 @@ fn one(connection: &Connection, sql: &str) -> rusqlite::Result<Option<i64>> {
 
 fn places(connection: &Connection) -> rusqlite::Result<Vec<Place>> {
     let sql =
-        "SELECT name, table_name, seq, (SELECT count(*) FROM anabranch_parked WHERE cursor = name)
+        "SELECT name, table_name, seq, unixepoch() - acked_at, coalesce(inside LIKE 'scan %', FALSE),
+            (SELECT count(*) FROM anabranch_parked WHERE cursor = name)
         FROM anabranch_cursors";
     let mut statement = connection.prepare_cached(sql)?;
     let places = statement.query_map([], |row| {
@@ -97,7 +105,9 @@ fn places(connection: &Connection) -> rusqlite::Result<Vec<Place>> {
             name: row.get(0)?,
             table: row.get(1)?,
             seq: row.get(2)?,
-            parked: row.get(3)?,
+            still: row.get(3)?,
+            is_in_snapshot: row.get(4)?,
+            parked: row.get(5)?,
         })
     })?;
     places.collect()

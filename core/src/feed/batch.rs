@@ -2,7 +2,7 @@
 
 use std::{future::Future, panic::Location, sync::Arc};
 
-use futures_util::TryFutureExt as _;
+use futures_util::FutureExt as _;
 use uuid::Uuid;
 
 use crate::{
@@ -10,12 +10,12 @@ use crate::{
     entity::Entity,
     error::Result,
     feed::{
-        cursor::{acknowledge, asked},
+        cursor::{acknowledge, asked, moved},
         event::Event,
         parked,
-        position::{Inside, Place, Position},
+        position::{Place, Position},
     },
-    sql::{Statement, WriteExecutor},
+    sql::WriteExecutor,
 };
 
 /// The changes of some commits, in their order, until they are acknowledged: see [`Feed::next_batch`](crate::feed::Feed::next_batch).
@@ -203,9 +203,10 @@ impl<E: Entity> Batch<E> {
     /// ```
     #[must_use]
     pub const fn position(&self) -> Position {
-        let seq = match self.step.to.inside {
-            Some(Inside::Scan(_)) => 0,
-            _ => self.step.to.seq,
+        let seq = if self.step.to.is_in_snapshot() {
+            0
+        } else {
+            self.step.to.seq
         };
         Position {
             epoch: self.step.epoch,
@@ -260,7 +261,7 @@ impl<E: Entity> Batch<E> {
     /// ```
     #[must_use]
     pub const fn is_snapshot(&self) -> bool {
-        matches!(self.step.from.inside, Some(Inside::Scan(_)))
+        self.step.from.is_in_snapshot()
     }
 
     /// Whether all rows that were there at the start have come, with this batch: a copy is complete, and what it has beside them
@@ -376,7 +377,7 @@ impl<E: Entity> Batch<E> {
         acknowledge(&self.step, executor, Vec::new())
     }
 
-    /// Puts an event of the batch aside, with a reason: the batch is acknowledged as if it was dealt with, and
+    /// Puts an event of the batch aside, with a reason, before the batch is acknowledged, as if it was dealt with:
     /// [`Feed::parked`](crate::feed::Feed::parked) has it until it is forgotten. Once, however often it is put aside.
     ///
     /// ```
@@ -401,7 +402,8 @@ impl<E: Entity> Batch<E> {
     ///
     /// # Errors
     ///
-    /// What a write can meet.
+    /// Kind [`CursorMoved`](crate::error::ErrorKind::CursorMoved) if the batch cannot be acknowledged any more; what a write can
+    /// meet.
     ///
     /// # Cancel safety
     ///
@@ -412,16 +414,12 @@ impl<E: Entity> Batch<E> {
         reason: &str,
         executor: impl WriteExecutor<'c>,
     ) -> impl Future<Output = Result<()>> + Send {
-        let parked = parked::park(&self.step.name, event, reason);
-        parked::written(parked, executor).map_ok(drop)
-    }
-
-    /// The same together with other statements of the library's own, before it.
-    pub(super) fn ack_after(
-        &self,
-        before: Vec<Statement>,
-    ) -> impl Future<Output = Result<()>> + Send {
-        acknowledge(&self.step, asked(&self.engine, self.at), before)
+        let parked = parked::park(&self.step, event, reason);
+        let name = Arc::clone(&self.step.name);
+        parked::written(parked, executor).map(move |written| match written?.changed() {
+            0 => Err(moved(&name)),
+            _ => Ok(()),
+        })
     }
 }
 
@@ -431,22 +429,14 @@ impl<E: Entity> Batch<E> {
         at > 0 && self.events[at - 1].seq < self.events[at].seq && !self.is_snapshot()
     }
 
-    /// Acknowledges all commits before that of the event; the batch begins behind them then.
-    pub(super) async fn ack_before(&mut self, at: usize, before: Vec<Statement>) -> Result<()> {
-        let Some(first) = (1..=at).rev().find(|at| self.begins_commit(*at)) else {
-            return Ok(());
-        };
+    /// Over all commits before that of the event; nothing if there are none in the batch, or the cursor is there.
+    pub(super) fn step_before(&self, at: usize) -> Option<Step> {
+        let first = (1..=at).rev().find(|at| self.begins_commit(*at))?;
         let to = Place::after(self.events[first - 1].seq);
-        if to == self.step.from {
-            return Ok(());
-        }
-        let step = Step {
+        (to != self.step.from).then(|| Step {
             to,
             ..self.step.clone()
-        };
-        acknowledge(&step, asked(&self.engine, self.at), before).await?;
-        self.step.from = step.to;
-        Ok(())
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     feed::{
         batch::Step,
-        position::{Inside, Place},
+        position::{Inside, Place, Position},
     },
     query::raw,
     schema::deleted_trigger_of,
@@ -86,8 +86,11 @@ pub enum Start {
     /// With all rows that are there, by their keys, and from there on with what is committed. The last batch of the rows
     /// [ends the snapshot](crate::feed::Batch::ends_snapshot).
     Snapshot,
-    /// After the commit with this number.
+    /// After the commit with this number, in whatever life of the file; see [`At`](Self::At).
     After(i64),
+    /// At a position that was kept elsewhere. A file with another epoch is refused, and one that ends before it, as a backup that was
+    /// restored does: kind [`EpochChanged`](ErrorKind::EpochChanged).
+    At(Position),
 }
 
 impl Start {
@@ -96,7 +99,9 @@ impl Start {
     fn values(self) -> [Value; 3] {
         let (seq, begun) = match self {
             Self::Beginning => (Value::Integer(0), Value::Null),
-            Self::After(seq) => (Value::Integer(seq), Value::Integer(seq)),
+            Self::After(seq) | Self::At(Position { seq, .. }) => {
+                (Value::Integer(seq), Value::Integer(seq))
+            }
             Self::Now | Self::Snapshot => (Value::Null, Value::Null),
         };
         let place = Place {
@@ -104,6 +109,14 @@ impl Start {
             inside: (self == Self::Snapshot).then_some(Inside::Scan(None)),
         };
         [seq, text(place.inside_text()), begun]
+    }
+
+    /// The epoch that the file is to have; NULL for any.
+    fn epoch(self) -> Value {
+        match self {
+            Self::At(position) => Value::Blob(position.epoch.as_bytes().to_vec()),
+            _ => Value::Null,
+        }
     }
 }
 
@@ -227,7 +240,7 @@ async fn create(
         text: "INSERT INTO anabranch_cursors (name, table_name, seq, inside, begun, epoch)
                SELECT ?1, ?2, coalesce(?3, last), ?4, coalesce(?5, last), epoch
                FROM anabranch_sequence, anabranch_epoch
-               WHERE coalesce(?3, last) BETWEEN 0 AND last
+               WHERE coalesce(?3, last) BETWEEN 0 AND last AND coalesce(?6, epoch) = epoch
                ON CONFLICT DO NOTHING"
             .into(),
         args: vec![
@@ -236,6 +249,7 @@ async fn create(
             seq,
             inside,
             begun,
+            start.epoch(),
         ],
     };
     let written = engine.write(Write::statements(vec![statement])?).await?;
@@ -246,28 +260,42 @@ async fn create(
     is_in_the_file(engine, name, table, start).await
 }
 
-/// Kind `Refused` if there is no commit of the number after which to begin.
+/// Kinds `Refused` and `EpochChanged` if there is no such commit after which to begin.
 async fn is_in_the_file(
     engine: AskedAt<'_>,
     name: &str,
     table: &'static TableDef,
     start: Start,
 ) -> Result<()> {
-    let Start::After(seq) = start else {
-        return Ok(());
+    let seq = match start {
+        Start::After(seq) | Start::At(Position { seq, .. }) => seq,
+        Start::Beginning | Start::Now | Start::Snapshot => return Ok(()),
     };
-    let last = raw::<i64>("SELECT last FROM anabranch_sequence", ());
-    let last = last.first(engine).await?.unwrap_or_default();
-    if (0..=last).contains(&seq) {
+    let found = raw::<(i64, Value)>(
+        "SELECT last, epoch FROM anabranch_sequence, anabranch_epoch",
+        (),
+    );
+    let (last, epoch) = found.first(engine).await?.unwrap_or((0, Value::Null));
+    let is_of_file = start.epoch() == Value::Null || start.epoch() == epoch;
+    if is_of_file && (0..=last).contains(&seq) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Refused,
-        format!(
-            "the cursor {name} cannot begin after commit {seq}: the last one of this file is {last}; is the number one of another file, or of a time before a backup was restored?"
-        ),
-    )
-    .with_table(table.name))
+    let error = if let Start::At(_) = start {
+        Error::new(
+            ErrorKind::EpochChanged,
+            format!(
+                "the file is another one than that of the position at which the cursor {name} is to be, a backup that was restored it seems: what was told of since may not be there, and its numbers come again; say where to go on with another start"
+            ),
+        )
+    } else {
+        Error::new(
+            ErrorKind::Refused,
+            format!(
+                "the cursor {name} cannot begin after commit {seq}: the last one of this file is {last}; is the number one of another file, or of a time before a backup was restored?"
+            ),
+        )
+    };
+    Err(error.with_table(table.name))
 }
 
 /// A cursor that was there before is gone.
@@ -308,7 +336,8 @@ pub(super) async fn rewind(
                SET seq = coalesce(?2, last), inside = ?3, begun = coalesce(?4, last),
                    generation = random(), epoch = now.epoch, acked_at = unixepoch()
                FROM anabranch_sequence, anabranch_epoch AS now
-               WHERE name = ?1 AND table_name = ?5 AND coalesce(?2, last) BETWEEN 0 AND last"
+               WHERE name = ?1 AND table_name = ?5 AND coalesce(?2, last) BETWEEN 0 AND last
+                 AND coalesce(?6, now.epoch) = now.epoch"
             .into(),
         args: vec![
             Value::Text(name.to_string()),
@@ -316,6 +345,7 @@ pub(super) async fn rewind(
             inside,
             begun,
             Value::Text(table.name.to_owned()),
+            start.epoch(),
         ],
     };
     let written = engine.write(Write::statements(vec![statement])?).await?;
@@ -376,7 +406,6 @@ pub(super) fn find(
     at: &'static Location<'static>,
     name: Arc<str>,
     table: &'static TableDef,
-    epoch: Option<Uuid>,
 ) -> BoxFuture<'static, Result<(ReadSnapshot, State, Uuid)>> {
     Box::pin(async move {
         let mut snapshot = engine.snapshot("a feed", at).await?;
@@ -390,29 +419,16 @@ pub(super) fn find(
         );
         let found = found.optional(&mut snapshot).await?;
         let found = found.ok_or_else(|| removed(&name, table))?;
-        let (state, epoch) = state(found, &name, table, epoch)?;
+        let (state, epoch) = state(found, &name, table)?;
         Ok((snapshot, state, epoch))
     })
 }
 
-fn state(
-    found: Found,
-    name: &str,
-    table: &'static TableDef,
-    epoch: Option<Uuid>,
-) -> Result<(State, Uuid)> {
+fn state(found: Found, name: &str, table: &'static TableDef) -> Result<(State, Uuid)> {
     let (seq, inside, begun, generation, own, of_table, last, present, pruned, schema) = found;
     let fails = |kind, message: String| Err(Error::new(kind, message).with_table(table.name));
     fits(name, &of_table, table)?;
     let present_epoch = Uuid::from_slice(&present).unwrap_or_default();
-    if epoch.is_some_and(|epoch| epoch != present_epoch) {
-        return fails(
-            ErrorKind::EpochChanged,
-            format!(
-                "the epoch of the file is not the one that the feed {name} expects (expect_epoch): a backup was restored, or what you keep is of another file; go on with feed.accept_epoch where its cursor is, or from elsewhere with feed.rewind"
-            ),
-        );
-    }
     if own != present || seq > last {
         return fails(
             ErrorKind::EpochChanged,
@@ -440,7 +456,8 @@ fn state(
     Ok((state, present_epoch))
 }
 
-/// Moves the cursor over a batch, if it stands where the batch begins; runs the statements before it.
+/// Moves the cursor over a batch, if it stands where the batch begins; runs the statements before it, which are to look for
+/// that too.
 pub(super) fn acknowledge<'c>(
     step: &Step,
     executor: impl WriteExecutor<'c>,
@@ -467,18 +484,23 @@ pub(super) fn acknowledge<'c>(
         Ok(write) => write,
         Err(error) => return future::ready(Err(error)).left_future(),
     };
-    let moved = executor.write(write).map(move |written| {
+    let acknowledged = executor.write(write).map(move |written| {
         if written?.changed_by(last) > 0 {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::CursorMoved,
-            format!(
-                "the cursor {name} does not stand where the batch begins: it was acknowledged before, by another consumer of the same name it seems, or rewound, or removed; take the next batch"
-            ),
-        ))
+        Err(moved(&name))
     });
-    moved.right_future()
+    acknowledged.right_future()
+}
+
+/// A batch is not that of the cursor's place any more.
+pub(super) fn moved(name: &str) -> Error {
+    Error::new(
+        ErrorKind::CursorMoved,
+        format!(
+            "the cursor {name} does not stand where the batch begins: it was acknowledged before, by another consumer of the same name it seems, or rewound, or removed; take the next batch"
+        ),
+    )
 }
 
 fn text(text: Option<String>) -> Value {

@@ -11,8 +11,15 @@ use crate::{
     engine::pause,
     entity::Entity,
     error::{ApplicationError, Error, ErrorKind, Result},
-    feed::{Feed, event::Event, parked},
+    feed::{
+        Feed,
+        batch::{Batch, Step},
+        cursor::{acknowledge, asked},
+        event::Event,
+        parked,
+    },
     observe::span,
+    sql::Statement,
 };
 
 /// How often, and when, an event is tried again, and what becomes of it then: of [`Feed::each`](crate::feed::Feed::each).
@@ -143,7 +150,7 @@ impl Default for Retries {
 impl<E: Entity> Feed<E> {
     /// Hands each event to `handle`, batch after batch. It acknowledges a batch when all of its events are dealt with, and
     /// [every second](Self::ack_every) meanwhile those commits that are done. An event that fails is tried again, as `retries`
-    /// says; [`Park`] puts it aside at once. It returns when the feed stops: with an error, and all commits before that of the
+    /// says, and so is what of the database passes by itself, such as `Busy`; [`Park`] puts an event aside at once. It returns when the feed stops: with an error, and all commits before that of the
     /// event acknowledged. Where another consumer of the name was faster it goes on behind that one.
     ///
     /// `handle` is called anew for each event, as that of [`concurrent`](crate::database::Database::concurrent): it borrows what it
@@ -200,15 +207,18 @@ impl<E: Entity> Feed<E> {
         handle: impl AsyncFnOnce(&Event<E>) -> std::result::Result<(), ApplicationError> + Clone,
     ) -> Result<()> {
         'batches: loop {
-            let mut batch = self.next_batch().await?;
+            let mut batch = self.next_patiently(retries).await?;
             let mut parking = Vec::new();
             let mut acknowledged = Instant::now();
             for at in 0..batch.len() {
-                if batch.begins_commit(at) && acknowledged.elapsed() >= self.ack_every {
-                    let passed = batch.ack_before(at, mem::take(&mut parking)).await;
-                    if is_moved(passed)? {
+                if batch.begins_commit(at)
+                    && acknowledged.elapsed() >= self.ack_every
+                    && let Some(step) = batch.step_before(at)
+                {
+                    if self.settle(retries, &step, mem::take(&mut parking)).await? {
                         continue 'batches;
                     }
+                    batch.step.from = step.to;
                     acknowledged = Instant::now();
                 }
                 let event = &batch.events[at];
@@ -223,28 +233,74 @@ impl<E: Entity> Feed<E> {
                 match then {
                     GiveUp::Stop => {
                         let stopped = self.stopped_at(event, error);
-                        // If that fails, they come again.
-                        drop(batch.ack_before(at, parking).await);
+                        if let Some(step) = batch.step_before(at) {
+                            // If that fails, they come again.
+                            drop(self.settle(retries, &step, parking).await);
+                        }
                         return Err(stopped);
                     }
                     GiveUp::Park => {
-                        parking.push(parked::park(&self.name, event, &error.to_string()));
+                        parking.push(parked::park(&batch.step, event, &error.to_string()));
                         tracing::warn!(
-                            feed = &*self.name,
-                            seq = event.seq,
+                            db.namespace = self.engine.namespace(),
+                            anabranch.feed.name = &*self.name,
+                            anabranch.commit_seq = event.seq,
                             "an event was put aside"
                         );
                     }
                     GiveUp::Skip => {
+                        self.told.skipped();
                         tracing::error!(
-                            feed = &*self.name,
-                            seq = event.seq,
+                            db.namespace = self.engine.namespace(),
+                            anabranch.feed.name = &*self.name,
+                            anabranch.commit_seq = event.seq,
                             "an event was left out"
                         );
                     }
                 }
             }
-            is_moved(batch.ack_after(parking).await)?;
+            self.settle(retries, &batch.step, parking).await?;
+        }
+    }
+
+    /// The next batch; what passes by itself is waited for.
+    async fn next_patiently(&mut self, retries: Retries) -> Result<Batch<E>> {
+        let mut failed = 0;
+        loop {
+            match self.next_batch().await {
+                Err(error) => self.endure(retries, &mut failed, error).await?,
+                batch => return batch,
+            }
+        }
+    }
+
+    /// Acknowledges what is done; whether another consumer of the name was faster, behind which this one goes on.
+    async fn settle(&self, retries: Retries, step: &Step, parking: Vec<Statement>) -> Result<bool> {
+        let mut failed = 0;
+        loop {
+            match acknowledge(step, asked(&self.engine, self.at), parking.clone()).await {
+                Ok(()) => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::CursorMoved => return Ok(true),
+                Err(error) => self.endure(retries, &mut failed, error).await?,
+            }
+        }
+    }
+
+    /// Waits as it does for an event; the error, if it does not pass by itself or was waited for often enough.
+    async fn endure(&self, retries: Retries, failed: &mut u32, error: Error) -> Result<()> {
+        *failed = failed.saturating_add(1);
+        match retries.pause_after(*failed) {
+            Some(time) if error.is_retryable() => {
+                tracing::warn!(
+                    db.namespace = self.engine.namespace(),
+                    anabranch.feed.name = &*self.name,
+                    error = %error.in_log(),
+                    "a feed waits for the database"
+                );
+                pause(time).await;
+                Ok(())
+            }
+            _ => Err(error),
         }
     }
 
@@ -257,15 +313,45 @@ impl<E: Entity> Feed<E> {
     ) -> std::result::Result<(), ApplicationError> {
         let namespace = self.engine.namespace();
         let span = span::event(namespace, E::TABLE.name, &self.name, event.seq);
-        let (failed, last) = attempts(retries, event, handle)
+        let (attempts, last) = self
+            .attempts(retries, event, handle)
             .instrument(span.clone())
             .await;
-        let attempts = failed + u32::from(last.is_ok());
         span.record("anabranch.attempt", attempts);
         if last.is_err() {
             span::set_error(&span, ErrorKind::Application);
         }
         last
+    }
+
+    /// How many there were, and what came of the last one.
+    async fn attempts(
+        &self,
+        retries: Retries,
+        event: &Event<E>,
+        handle: &(impl AsyncFnOnce(&Event<E>) -> std::result::Result<(), ApplicationError> + Clone),
+    ) -> (u32, std::result::Result<(), ApplicationError>) {
+        let mut attempt = 0_u32;
+        loop {
+            attempt = attempt.saturating_add(1);
+            let Err(error) = handle.clone()(event).await else {
+                return (attempt, Ok(()));
+            };
+            match retries.pause_after(attempt) {
+                Some(time) if !error.is::<Park>() => {
+                    self.told.retried();
+                    tracing::warn!(
+                        db.namespace = self.engine.namespace(),
+                        anabranch.feed.name = &*self.name,
+                        anabranch.commit_seq = event.seq,
+                        anabranch.attempt = attempt,
+                        "an event failed and is tried again"
+                    );
+                    pause(time).await;
+                }
+                _ => return (attempt, Err(error)),
+            }
+        }
     }
 
     fn stopped_at(&self, event: &Event<E>, error: ApplicationError) -> Error {
@@ -277,33 +363,6 @@ impl<E: Entity> Feed<E> {
             .with_table(E::TABLE.name)
             .with_key(event.key_values())
             .with_source(error)
-    }
-}
-
-/// Another consumer of the name was faster: it goes on behind that one.
-fn is_moved(acknowledged: Result<()>) -> Result<bool> {
-    match acknowledged {
-        Err(error) if error.kind() == ErrorKind::CursorMoved => Ok(true),
-        other => other.map(|()| false),
-    }
-}
-
-/// How many attempts failed, and what came of the last one.
-async fn attempts<E: Entity>(
-    retries: Retries,
-    event: &Event<E>,
-    handle: &(impl AsyncFnOnce(&Event<E>) -> std::result::Result<(), ApplicationError> + Clone),
-) -> (u32, std::result::Result<(), ApplicationError>) {
-    let mut failed = 0;
-    loop {
-        let Err(error) = handle.clone()(event).await else {
-            return (failed, Ok(()));
-        };
-        failed += 1;
-        match retries.pause_after(failed) {
-            Some(time) if !error.is::<Park>() => pause(time).await,
-            _ => return (failed, Err(error)),
-        }
     }
 }
 

@@ -11,10 +11,9 @@ use crate::{
     error::{ErrorKind, Result},
     feed::{
         cursor::{asked, has_tables},
-        position::Position,
+        position::{Place, Position},
     },
     query::raw,
-    schema::TOMBSTONE_SEQ,
     sql::{Cost, Executor as _, Identifier, Read, Statement, Write, WriteExecutor},
     value::{Value, ValueRef},
 };
@@ -74,22 +73,24 @@ pub struct CursorState {
     pub name: String,
     /// The table that it is of.
     pub table: String,
-    /// The number of the last commit that was acknowledged.
+    /// Whether it has not come to the end of the [snapshot](crate::feed::Start::Snapshot) with which it starts.
+    pub is_in_snapshot: bool,
+    /// The number of the last commit that was acknowledged; 0 while it is in its snapshot, where rows of any may be left.
     pub seq: i64,
     /// How many numbers were given to commits since, of whatever tables.
     pub behind: i64,
     /// How many rows and deletions of its table have such a number: what waits for it, and what its filter leaves out. While it
-    /// reads all rows at the start, what has changed meanwhile.
+    /// is in its snapshot, how many rows there are, read or not.
     pub waiting: u64,
     /// For how long something has been waiting for it, at least: since this process saw a later number, to a second, so a process
-    /// that has just begun knows little; nothing where nothing waits.
+    /// that has just begun knows little; while it is in its snapshot, since it moved last. Nothing where nothing waits.
     pub waits: Option<Duration>,
     /// When it moved last, or was made.
     pub acked_at: DateTime<Utc>,
     /// How many of its events were put aside.
     pub parked: i64,
-    /// With what its next batch fails: [`CursorExpired`](ErrorKind::CursorExpired), [`EpochChanged`](ErrorKind::EpochChanged); nothing
-    /// if it can go on.
+    /// With what its next batch fails: [`CursorExpired`](ErrorKind::CursorExpired), [`EpochChanged`](ErrorKind::EpochChanged), or
+    /// [`Decode`](ErrorKind::Decode) for a place that was edited by hand. Nothing if it can go on.
     pub fails_with: Option<ErrorKind>,
 }
 
@@ -102,64 +103,89 @@ pub(crate) async fn cursors(
     }
     let mut snapshot = engine.snapshot("the cursors of feeds", at).await?;
     let found: Vec<Found> = raw(
-        "SELECT c.name, c.table_name, c.seq, s.last - c.seq, c.acked_at,
+        "SELECT c.name, c.table_name, c.seq, c.inside, s.last, c.acked_at,
                 (SELECT count(*) FROM anabranch_parked WHERE cursor = c.name),
-                (SELECT column_name FROM anabranch_stamped AS t, sqlite_schema AS of_it
-                 WHERE t.table_name = c.table_name COLLATE NOCASE AND of_it.name = c.table_name COLLATE NOCASE),
-                (SELECT name FROM sqlite_schema WHERE name = {0} || c.table_name COLLATE NOCASE),
                 c.epoch IS e.epoch AND c.seq <= s.last,
                 max(c.seq, c.begun) < (SELECT seq FROM anabranch_pruned AS p WHERE p.table_name = c.table_name)
          FROM anabranch_cursors AS c, anabranch_sequence AS s, anabranch_epoch AS e ORDER BY c.name",
-        (tombstones_of(""),),
+        (),
     )
     .all(&mut snapshot)
     .await?;
     let mut states = Vec::with_capacity(found.len());
-    for (name, table, seq, behind, acked_at, parked, column, tombstones, is_of_file, is_expired) in
-        found
-    {
-        let rows = column.map(|column| (table.clone(), column));
-        let deletions = tombstones.map(|table| (table, TOMBSTONE_SEQ.to_owned()));
-        let mut waiting = 0;
-        for (table, column) in rows.into_iter().chain(deletions) {
-            waiting += after(&mut snapshot, &table, &column, seq).await?;
-        }
+    for (name, table, seq, inside, last, acked_at, parked, is_of_file, is_expired) in found {
+        let place = Place::parse(seq, inside.as_deref());
+        let is_in_snapshot = place.as_ref().is_ok_and(Place::is_in_snapshot);
+        let waiting = waiting(&mut snapshot, &table, seq, is_in_snapshot).await?;
+        let acked_at = DateTime::from_timestamp(acked_at, 0).unwrap_or_default();
+        let waits = if is_in_snapshot {
+            Some((Utc::now() - acked_at).to_std().unwrap_or_default())
+        } else if waiting > 0 {
+            engine.age_after(seq, last)
+        } else {
+            None
+        };
+        let fails_with = if !is_of_file {
+            Some(ErrorKind::EpochChanged)
+        } else if is_expired == Some(true) {
+            Some(ErrorKind::CursorExpired)
+        } else {
+            place.err().map(|error| error.kind())
+        };
+        let seq = if is_in_snapshot { 0 } else { seq };
         states.push(CursorState {
             name,
             table,
+            is_in_snapshot,
             seq,
-            behind,
+            behind: last - seq,
             waiting,
-            waits: (waiting > 0)
-                .then(|| engine.age_after(seq, seq + behind))
-                .flatten(),
-            acked_at: DateTime::from_timestamp(acked_at, 0).unwrap_or_default(),
+            waits,
+            acked_at,
             parked,
-            fails_with: if !is_of_file {
-                Some(ErrorKind::EpochChanged)
-            } else if is_expired == Some(true) {
-                Some(ErrorKind::CursorExpired)
-            } else {
-                None
-            },
+            fails_with,
         });
     }
     Ok(states)
 }
 
-/// A cursor, the column of its table with the commit numbers, and the table of deletions.
+/// A cursor, the last commit, and whether it fits the file.
 type Found = (
     String,
     String,
     i64,
-    i64,
-    i64,
-    i64,
     Option<String>,
-    Option<String>,
+    i64,
+    i64,
+    i64,
     bool,
     Option<bool>,
 );
+
+/// What waits for a cursor of this table.
+async fn waiting(
+    snapshot: &mut ReadSnapshot,
+    table: &str,
+    seq: i64,
+    is_in_snapshot: bool,
+) -> Result<u64> {
+    let columns: Vec<(String, String)> = raw(
+        "SELECT t.table_name, t.column_name FROM anabranch_stamped AS t
+         JOIN sqlite_schema AS s ON s.name = t.table_name COLLATE NOCASE
+         WHERE t.table_name COLLATE NOCASE IN ({0}, {1})",
+        (table, tombstones_of(table)),
+    )
+    .all(&mut *snapshot)
+    .await?;
+    let mut waiting = 0;
+    for (stamped, column) in columns {
+        // A snapshot has rows without a number too, and no deletions of before it.
+        let is_all = is_in_snapshot && stamped.eq_ignore_ascii_case(table);
+        let after_this = if is_all { i64::MIN } else { seq };
+        waiting += after(snapshot, &stamped, &column, after_this).await?;
+    }
+    Ok(waiting)
+}
 
 /// How many rows of a table have a larger number.
 pub(super) async fn after(
@@ -211,6 +237,21 @@ pub(crate) async fn last_commit(
         epoch: Uuid::from_slice(&epoch).unwrap_or_default(),
         seq,
     }))
+}
+
+/// Begins another life of the file; whether it had one.
+pub(crate) async fn renew_epoch(engine: &Engine, at: &'static Location<'static>) -> Result<bool> {
+    if last_commit(engine, at).await?.is_none() {
+        return Ok(false);
+    }
+    let renew = Statement {
+        text: "UPDATE anabranch_epoch SET epoch = randomblob(16)".into(),
+        args: Vec::new(),
+    };
+    let written = asked(engine, at)
+        .write(Write::statements(vec![renew])?)
+        .await?;
+    Ok(written.changed() > 0)
 }
 
 /// Whether it was there.

@@ -13,6 +13,7 @@ use crate::{
     entity::Entity,
     error::{Error, ErrorKind, Result},
     feed::{
+        batch::Step,
         cursor::{asked, has_tables},
         event::{Event, EventId},
     },
@@ -61,20 +62,24 @@ pub struct Parked<E: Entity> {
     pub event_id: EventId,
 }
 
-/// Puts an event aside, once.
-pub(super) fn park<E: Entity>(cursor: &str, event: &Event<E>, reason: &str) -> Statement {
+/// Puts an event aside, once, if the cursor stands where its batch begins: another consumer of the name may have dealt with it.
+pub(super) fn park<E: Entity>(step: &Step, event: &Event<E>, reason: &str) -> Statement {
     Statement {
         text: "INSERT INTO anabranch_parked (cursor, epoch, seq, is_deleted, key, reason)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+               SELECT name, epoch, ?1, ?2, ?3, ?4 FROM anabranch_cursors
+               WHERE name = ?5 AND generation = ?6 AND epoch = ?7 AND seq = ?8 AND inside IS ?9
                ON CONFLICT DO UPDATE SET reason = excluded.reason"
             .into(),
         args: vec![
-            Value::Text(cursor.to_owned()),
-            Value::Blob(event.epoch.as_bytes().to_vec()),
             Value::Integer(event.seq),
             Value::Integer(event.is_deleted().into()),
             Value::Text(Cursor::of_key(event.key_values()).to_string()),
             Value::Text(reason.replace('\0', "\u{fffd}")),
+            Value::Text(step.name.to_string()),
+            Value::Integer(step.generation),
+            Value::Blob(step.epoch.as_bytes().to_vec()),
+            Value::Integer(step.from.seq),
+            (step.from.inside_text()).map_or(Value::Null, Value::Text),
         ],
     }
 }

@@ -21,7 +21,7 @@ use crate::{
 
 /// # Its place
 impl<E: Entity> Feed<E> {
-    /// Puts the consumer elsewhere, whatever epoch it [expected](Self::expect_epoch); a batch that it has taken cannot be acknowledged any more. This is also how to go on after
+    /// Puts the consumer elsewhere; a batch that it has taken cannot be acknowledged any more. This is also how to go on after
     /// [`CursorExpired`](crate::error::ErrorKind::CursorExpired), or where the cursor was removed: it is made anew.
     ///
     /// ```
@@ -57,7 +57,6 @@ impl<E: Entity> Feed<E> {
         self.is_prepared = false;
         self.prepare(start).await?;
         self.idle = None;
-        self.expected = None;
         rewind(asked(&self.engine, self.at), &self.name, E::TABLE, start).await
     }
 
@@ -105,7 +104,6 @@ impl<E: Entity> Feed<E> {
     pub async fn accept_epoch(&mut self) -> Result<()> {
         self.prepare(self.start).await?;
         accept_epoch(asked(&self.engine, self.at), &self.name, E::TABLE).await?;
-        self.expected = None;
         Ok(())
     }
 
@@ -139,7 +137,7 @@ impl<E: Entity> Feed<E> {
     pub async fn lag(&mut self) -> Result<Lag> {
         self.prepare(self.start).await?;
         let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
-        let (mut snapshot, state, _) = find(engine, self.at, name, E::TABLE, self.expected).await?;
+        let (mut snapshot, state, _) = find(engine, self.at, name, E::TABLE).await?;
         let query = self.wanted.query.clone();
         let query = match state.place.inside {
             Some(Inside::Scan(_)) => query,

@@ -88,6 +88,11 @@ impl Place {
         Self { seq, inside: None }
     }
 
+    /// Whether not all rows of the start are done.
+    pub(super) const fn is_in_snapshot(&self) -> bool {
+        matches!(self.inside, Some(Inside::Scan(_)))
+    }
+
     /// In a commit that is not done.
     pub(super) const fn within(seq: i64, inside: Inside) -> Self {
         Self {

@@ -115,7 +115,7 @@ impl<E: Entity> Reading<E> {
             Some(event) if events.len() > most => event.seq - 1,
             _ => last,
         };
-        let bound = whole(&deleted).min(whole(&rows));
+        let bound = whole(&deleted).min(whole(&rows)).min(last);
         let mut commits = BTreeMap::<i64, Vec<Event<E>>>::new();
         // Deletions first: a row that is there was not deleted after it was written.
         for event in deleted.into_iter().chain(rows) {

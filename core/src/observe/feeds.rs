@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::observe::{
     CounterHandle, Namespace,
     handles::GaugeHandle,
-    instruments::{FEED_AGE, FEED_BATCHES, FEED_EVENTS, FEED_LAG, FEED_PARKED},
+    instruments::{
+        FEED_AGE, FEED_BATCHES, FEED_EVENTS, FEED_LAG, FEED_PARKED, FEED_RETRIES, FEED_SKIPPED,
+    },
 };
 
 /// The counters of one feed.
@@ -13,6 +15,8 @@ use crate::observe::{
 pub(crate) struct FeedTold {
     batches: CounterHandle,
     events: CounterHandle,
+    retries: CounterHandle,
+    skipped: CounterHandle,
 }
 
 impl FeedTold {
@@ -22,6 +26,8 @@ impl FeedTold {
         Self {
             batches: CounterHandle::of(&FEED_BATCHES, namespace, &labels),
             events: CounterHandle::of(&FEED_EVENTS, namespace, &labels),
+            retries: CounterHandle::of(&FEED_RETRIES, namespace, &labels),
+            skipped: CounterHandle::of(&FEED_SKIPPED, namespace, &labels),
         }
     }
 
@@ -29,6 +35,14 @@ impl FeedTold {
     pub(crate) fn read(&self, events: usize) {
         self.batches.add(1);
         self.events.add(events as u64);
+    }
+
+    pub(crate) fn retried(&self) {
+        self.retries.add(1);
+    }
+
+    pub(crate) fn skipped(&self) {
+        self.skipped.add(1);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Every instrument that the library has: its name, its unit, and what it shows.
 //!
 //! Names are OpenTelemetry's where it has one (`db.client`), else begin with `anabranch`. The guide's page lists the same, and a
-//! test holds it to this list. What is told where is in `observe/counters.rs`, what is sampled in `observe/gauges.rs`.
+//! test holds it to this list. What is counted is in `observe.rs`, `observe/told.rs` and `observe/feeds.rs`, what is
+//! sampled in `observe/gauges.rs`.
 
 /// An instrument of the feature `metrics`.
 ///
@@ -125,6 +126,9 @@ instruments! {
 
     FEED_BATCHES = counter("anabranch.feed.batches", "batches that a feed read").by(&["anabranch.feed.name"]);
     FEED_EVENTS = counter("anabranch.feed.events", "changes in them").by(&["anabranch.feed.name"]);
+    FEED_RETRIES = counter("anabranch.feed.retries", "attempts of a feed's each that failed and were followed by another")
+        .by(&["anabranch.feed.name"]);
+    FEED_SKIPPED = counter("anabranch.feed.skipped", "events that a feed's each left out").by(&["anabranch.feed.name"]);
     FEED_LAG = gauge("anabranch.feed.lag", "1", "commit numbers given since a feed's place; 0 if nothing waits for it")
         .by(&["anabranch.feed.name"]);
     FEED_PARKED = gauge("anabranch.feed.parked", "1", "events of a feed that were put aside")

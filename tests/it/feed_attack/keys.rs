@@ -117,20 +117,6 @@ async fn keys_that_differ_in_their_case_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_key_that_changes_under_another_name_is_told() {
-    let db = opened().await;
-    add(&db, ["a", "b", "c"]).await;
-    let mut feed = db.feed::<Note>("rowids");
-    let mut copy = BTreeMap::new();
-    follow(&mut feed, &mut copy).await;
-    execute(&db, "UPDATE note SET rowid = 100 WHERE text = 'a'").await;
-    execute(&db, "UPDATE note SET _rowid_ = 101 WHERE text = 'b'").await;
-    execute(&db, "UPDATE note SET OID = 102 WHERE text = 'c'").await;
-    follow(&mut feed, &mut copy).await;
-    assert_eq!(copy, rows::<Note>(&db).await);
-}
-
-#[tokio::test]
 async fn cascades_and_triggers_of_the_application_are_told() {
     let db = opened().await;
     let (mut children, mut extras) = (db.feed::<Child>("children"), db.feed::<Extra>("extras"));

@@ -20,8 +20,8 @@ pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// The longest name that a folder takes, less room for what SQLite adds to it.
 const LONGEST_NAME: usize = 255 - "-journal".len();
-/// What the name of a partial file has beside its stem.
-const PARTIAL: usize = ".XXXXXX.partial".len();
+/// What the name of a partial file has beside its stem: six letters that are drawn.
+const PARTIAL: usize = ".".len() + 6 + ".partial".len();
 
 /// A path that may become a backup.
 #[derive(Debug)]
