@@ -47,6 +47,13 @@ pub(in crate::engine) struct Written {
     pub(in crate::engine) is_blind: bool,
 }
 
+impl StatementAccess {
+    /// Whether `changes()` tells of it, once it has run.
+    pub(in crate::engine) const fn counts_rows(&self) -> bool {
+        !self.changes_schema && !self.is_pragma
+    }
+}
+
 /// More texts than this are not remembered.
 const MOST_KNOWN: usize = 4096;
 

@@ -199,7 +199,8 @@ impl<'a> Replay<'a> {
                 }
             }
         }
-        if seen == query.seen {
+        let counts_rows = access.as_deref().is_some_and(StatementAccess::counts_rows);
+        if seen.agrees(&query.seen, counts_rows) {
             return Ok(());
         }
         if let End::Failed(code) = seen.end

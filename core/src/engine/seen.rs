@@ -26,6 +26,19 @@ pub(in crate::engine) struct Seen {
     pub(in crate::engine) effect: Option<Effect>,
 }
 
+impl Seen {
+    /// Whether a client saw the same. Of a statement that counts no rows, `changes()` tells what an earlier one on that
+    /// connection left.
+    pub(in crate::engine) fn agrees(&self, other: &Self, counts_rows: bool) -> bool {
+        let told = |seen: &Self| {
+            let effect = seen.effect;
+            effect.map(|effect| (effect.changes.filter(|_| counts_rows), effect.rowid))
+        };
+        (self.rows, self.hash, self.end) == (other.rows, other.hash, other.end)
+            && told(self) == told(other)
+    }
+}
+
 /// How far a statement was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum End {
@@ -40,7 +53,7 @@ pub(in crate::engine) enum End {
 /// What the connection tells after a statement that may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) struct Effect {
-    /// How many rows it changed; not told of one that failed.
+    /// How many rows it changed, if it counts them; not told of one that failed.
     pub(in crate::engine) changes: Option<u64>,
     /// Which rowid was inserted last.
     pub(in crate::engine) rowid: i64,

@@ -40,6 +40,33 @@ async fn tables_are_made_changed_and_dropped_in_a_session() -> Result {
     Ok(())
 }
 
+/// How many rows the statement before it changed is another number on the connection that merges.
+#[tokio::test]
+async fn what_counts_no_rows_may_be_the_first_statement_of_a_session() -> Result {
+    let definitions = [
+        "CREATE TABLE fresh (a)",
+        "CREATE INDEX by_a ON fresh (a)",
+        "ALTER TABLE fresh ADD COLUMN b",
+        "ANALYZE fresh",
+        "REINDEX fresh",
+        "PRAGMA user_version = 7",
+        "DROP TABLE fresh",
+    ];
+    for mode in MODES {
+        let db = with(mode, &["CREATE TABLE kept (a)"]).await;
+        for definition in definitions {
+            let mut s = session(&db).await;
+            let mut other = session(&db).await;
+            run(&mut *other, "INSERT INTO kept VALUES (1), (2), (3)").await?;
+            other.commit().await?;
+            run(&mut *s, definition).await?;
+            s.commit().await?;
+        }
+        assert_eq!(found_number(&db, "PRAGMA user_version"), 7, "{mode:?}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn tables_that_are_made_in_a_session_are_gone_with_it() -> Result {
     let db = with(Mode::Inline, &[]).await;
