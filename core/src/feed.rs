@@ -1,7 +1,7 @@
 //! Feeds: what was committed, in the order of the commits, to consumers that each have a place of their own.
 //!
 //! [`Database::feed`](crate::database::Database::feed) is one consumer's view of one table. Its place is a row in the file, named by the
-//! consumer, which moves when a batch is acknowledged: after a crash it goes on where it was. The table's entity has a `commit_seq` with
+//! consumer, its cursor, which moves when a batch is acknowledged: after a crash the consumer goes on where it was. The table's entity has a `commit_seq` with
 //! an index, and `#[entity(tombstones)]` if deletions are to be told of.
 //!
 //! ```
@@ -45,12 +45,13 @@
 //!
 //! # What is told
 //!
-//! * **Every commit is, at least once, in order, whole.** A number is given inside of the transaction, so none is missed that is
-//!   given earlier and committed later. A row that was changed again before the feed read it is told of once, with the later
+//! * **Every commit is, at least once, in order, whole.** The number is given under the write lock, at the end of the transaction: who
+//!   has seen 7 never meets a 6 later. A row that was changed again before the feed read it is told of once, with the later
 //!   commit, as it is then. So a consumer that keeps the rows has what the table has at the end of each batch.
 //! * **Deletions** come before the rows of their commit, for a key that was told of or not. Rows that `INSERT OR REPLACE` in SQL
 //!   of the application drops, as they clash with a row of another key, are not told of: SQLite runs no triggers for them. An
 //!   [upsert](crate::query::upsert) drops none.
+//! * **A feed is of one table**: what one commit did to two tables comes by two feeds, each in its own time.
 //! * **An acknowledgement moves the place only from where the batch began.** Two consumers of one name do not both pass it: one is told
 //!   [`CursorMoved`](crate::error::ErrorKind::CursorMoved).
 //! * **A reader is open for no longer than it takes to read a batch**: a slow consumer is in nobody's way.
@@ -235,8 +236,8 @@ impl<E: Entity> Feed<E> {
         self
     }
 
-    /// Tells of rows only that fulfil the condition, when they are read. That a row does not fulfil it any more is not told. Its
-    /// place moves on past what is left out, after a second. Deletions come of all rows. The entity's own filters do not apply.
+    /// Tells only of rows that fulfil the condition when they are read; that a row has ceased to is not told. Deletions are told
+    /// of all rows. The cursor passes what is left out within about a second. The entity's own filters do not apply.
     ///
     /// ```
     /// # use anabranch::prelude::*;
@@ -344,8 +345,8 @@ impl<E: Entity> Feed<E> {
         self
     }
 
-    /// For how long [`each`](Self::each) deals with events until it acknowledges what is done, between two commits of a batch: so
-    /// much is done again where the process ends. Zero: after each commit. Default: one second.
+    /// After how long [`each`](Self::each) acknowledges what is done of a batch, between two of its commits; what was done since is
+    /// done again if the process ends. Zero: after each commit. Default: one second.
     ///
     /// ```
     /// # use anabranch::prelude::*;

@@ -6,9 +6,11 @@ use anabranch::{
     database::DatabaseBuilder,
     engine::{Isolation, Session},
     error::{ApplicationError, Result},
+    feed::{GiveUp, Retries},
     prelude::*,
     query::raw,
 };
+use chrono::NaiveDate;
 
 use crate::between;
 use crate::capture::{Line, Value, events, lines, open, recorded};
@@ -17,6 +19,17 @@ const SECRET: &str = "7f3a-secret-9c1e";
 /// The same as a number, and as it looks in a blob.
 const NUMBER: i64 = 5_820_974_163_301;
 const HEX: &str = "37663361";
+
+/// It is its key that is not to be told.
+#[derive(Debug, Entity)]
+#[entity(table = "letters", tombstones)]
+struct Letter {
+    #[entity(id)]
+    key: String,
+    day: NaiveDate,
+    #[entity(commit_seq, index)]
+    seq: CommitSeq,
+}
 
 #[derive(Debug, Clone, Entity)]
 #[entity(table = "secrets")]
@@ -70,6 +83,60 @@ impl Met {
         let error = outcome.expect_err("this was to fail");
         self.0.insert(format!("{:?}", error.kind()));
     }
+}
+
+/// Consumers whose errors say too much, and a row and a key that cannot be read.
+async fn feeds(db: &Database, met: &mut Met) -> Result<()> {
+    db.create_tables::<Letter>().await?;
+    let mut ctx = db.context();
+    for n in 0..2 {
+        ctx.add(Letter {
+            key: format!("{SECRET}{n}"),
+            day: NaiveDate::default(),
+            seq: CommitSeq(0),
+        });
+    }
+    ctx.save_changes().await?;
+    let soon = Retries::new().backoff(Duration::ZERO, Duration::ZERO);
+    met.note(talk(db, "stopped", soon.attempts(2)).await);
+    for (name, retries) in [
+        ("parked", soon.attempts(2).then(GiveUp::Park)),
+        ("skipped", soon.attempts(2).then(GiveUp::Skip)),
+    ] {
+        // Its cursor has moved, then.
+        let done = async {
+            loop {
+                let all = db.cursors().await.unwrap();
+                if all
+                    .iter()
+                    .any(|cursor| &*cursor.name == name && cursor.seq > 0)
+                {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            ended = talk(db, name, retries) => met.note(ended),
+            () = done => {}
+        }
+    }
+    assert_eq!(db.feed::<Letter>("parked").parked(9).await?.len(), 2);
+    sql(db, "DELETE FROM letters WHERE key = '7f3a-secret-9c1e0'").await?;
+    sql(db, "UPDATE letters SET day = '7f3a-secret-9c1e'").await?;
+    met.note(talk(db, "parked", soon).await);
+    db.renew_epoch().await?;
+    met.note(talk(db, "parked", soon).await);
+    Ok(())
+}
+
+async fn talk(db: &Database, name: &str, retries: Retries) -> Result<()> {
+    let mut feed = db.feed::<Letter>(name);
+    feed.each(retries, async |event| {
+        assert!(event.key().starts_with(SECRET));
+        Err(Talkative.into())
+    })
+    .await
 }
 
 async fn changed_by_another(db: &Database) -> Result<()> {
@@ -260,6 +327,8 @@ async fn no_value_is_told_whatever_is_done_and_whatever_fails() {
     .await
     .unwrap();
 
+    feeds(&db, &mut met).await.unwrap();
+
     // Held, and dropped.
     let held = db.begin().await.unwrap();
     let mut ctx = db.context();
@@ -278,6 +347,7 @@ async fn no_value_is_told_whatever_is_done_and_whatever_fails() {
         "Conflict",
         "Constraint",
         "Decode",
+        "EpochChanged",
         "NotFound",
         "NotNull",
         "QueueTimeout",

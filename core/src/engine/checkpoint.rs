@@ -116,7 +116,7 @@ pub(in crate::engine) fn run(connection: &Connection, mode: Mode) -> Result<Pass
         Mode::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
     };
     let began = Instant::now();
-    let span = (mode != Mode::Look).then(|| span::checkpoint(mode));
+    let span = (mode != Mode::Look).then(|| span::checkpoint(connection.path(), mode));
     let _entered = span.as_ref().map(Span::enter);
     let count = |row: &rusqlite::Row<'_>, index| -> rusqlite::Result<Option<u32>> {
         let count: i64 = row.get(index)?;

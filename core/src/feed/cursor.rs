@@ -77,11 +77,11 @@ const TABLES: [&str; 3] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Start {
-    /// With the first commit: of each row that is there, in the order of the commits that wrote them last. Rows that have
-    /// no number, since another program wrote them, are left out.
+    /// With the first commit: all rows that are there, in the order of the commits that wrote them last. Rows without a
+    /// number, which another program wrote, are not told.
     #[default]
     Beginning,
-    /// With the next commit.
+    /// With the commit after the last one that there is when the feed is first asked for a batch, or rewound.
     Now,
     /// With all rows that are there, by their keys, and from there on with what is committed. The last batch of the rows
     /// [ends the snapshot](crate::feed::Batch::ends_snapshot).

@@ -117,8 +117,12 @@ pub(super) fn tombstones<'c, E: Entity>(
 
 fn decode<E: Entity>(row: &dyn Row) -> Result<Tombstone<E::Key>> {
     let unreadable = || {
-        Error::new(ErrorKind::Decode, "the key of a deletion cannot be read")
-            .with_table(tombstones_of(E::TABLE.name))
+        Error::new(
+            ErrorKind::Decode,
+            "the key of a deletion does not fit the entity's: give the entity the type that the key had, or forget the \
+             deletions (prune_tombstones, with zero and at_most zero) and begin with all rows (rewind to Start::Snapshot)",
+        )
+        .with_table(tombstones_of(E::TABLE.name))
     };
     let ValueRef::Integer(seq) = row.value(0) else {
         return Err(unreadable());
@@ -127,7 +131,9 @@ fn decode<E: Entity>(row: &dyn Row) -> Result<Tombstone<E::Key>> {
         .map(|index| row.value(index).to_value())
         .collect::<Result<Vec<_>, _>>()
         .map_err(|_| unreadable())?;
-    let key = E::Key::from_values(&values).ok_or_else(unreadable)?;
+    let Some(key) = E::Key::from_values(&values) else {
+        return Err(unreadable().with_key(values));
+    };
     Ok(Tombstone { seq, key })
 }
 

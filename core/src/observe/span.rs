@@ -4,7 +4,7 @@
 //! What a field says is made only where somebody wants the span. No values of rows, no arguments: of a text of SQL only
 //! what is left without its literals.
 
-use std::{fmt, time::Duration};
+use std::{ffi::OsStr, fmt, path::Path, time::Duration};
 
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
@@ -156,16 +156,11 @@ pub(crate) fn migration(namespace: &str, statements: usize) -> Span {
 }
 
 /// A pass over the log.
-pub(crate) fn checkpoint(mode: impl fmt::Debug) -> Span {
-    if is_unwanted(Level::DEBUG) {
-        return Span::none();
-    }
-    tracing::debug_span!(
-        target: "anabranch",
-        "anabranch.checkpoint",
-        otel.name = "CHECKPOINT",
-        db.system.name = "sqlite",
-        db.operation.name = "CHECKPOINT",
+pub(crate) fn checkpoint(file: Option<&str>, mode: impl fmt::Debug) -> Span {
+    let name = file.map(Path::new).and_then(Path::file_name);
+    let namespace = name.and_then(OsStr::to_str).unwrap_or_default();
+    named_span!(
+        DEBUG "anabranch.checkpoint", "internal", "CHECKPOINT" namespace, namespace,
         anabranch.mode = ?mode,
     )
 }

@@ -1,14 +1,16 @@
 //! Keys that change, cascade, collate and have odd names, and whatever else deletes rows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use anabranch::{
     engine::Transaction,
-    feed::Start,
+    feed::{Retention, Start},
     prelude::*,
     query::{Condition, upsert},
+    value::Value,
 };
 use anabranch_tests::{execute, outsider};
+use uuid::Uuid;
 
 use crate::feed_attack::{Note, add, follow, rows};
 
@@ -276,6 +278,41 @@ async fn the_names_of_what_belongs_to_two_tables_do_not_clash() {
     let batch = db.feed::<XSeq>("x").next_batch().await.unwrap();
     assert!(batch.events()[0].is_deleted());
     assert!(db.feed::<X>("y").try_next_batch().await.unwrap().is_none());
+}
+
+#[derive(Debug, Clone, PartialEq, Entity)]
+#[entity(tombstones)]
+struct Token {
+    #[entity(id)]
+    id: Uuid,
+    #[entity(commit_seq, index)]
+    seq: CommitSeq,
+}
+
+#[tokio::test]
+async fn a_deleted_key_that_does_not_fit_is_told_with_what_to_do() {
+    let db = Database::temporary().await.unwrap();
+    db.create_tables::<Token>().await.unwrap();
+    execute(
+        &db,
+        "INSERT INTO token (id) VALUES (x'01'), (x'018f0000000070008000000000000002')",
+    )
+    .await;
+    let mut feed = db.feed::<Token>("tokens");
+    assert!(feed.next_batch().await.is_err(), "the row does not fit");
+    execute(&db, "DELETE FROM token WHERE id = x'01'").await;
+    for _ in 0..2 {
+        let error = feed.next_batch().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Decode);
+        assert_eq!(error.key(), [Value::Blob(vec![1])]);
+        assert!(error.to_string().contains("prune_tombstones"), "{error}");
+    }
+    let all = Retention::new(Duration::ZERO).at_most(Duration::ZERO);
+    assert_eq!(db.prune_tombstones::<Token>(all).await.unwrap(), 1);
+    let error = feed.next_batch().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CursorExpired);
+    feed.rewind(Start::Snapshot).await.unwrap();
+    assert_eq!(feed.next_batch().await.unwrap().len(), 1);
 }
 
 /// A table that was there before its entity had them.
