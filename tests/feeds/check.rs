@@ -62,7 +62,10 @@ impl Evidence {
         Self {
             log,
             rows: rows(&file, "SELECT id, value, seq FROM items"),
-            deleted: pairs("SELECT id, anabranch_seq FROM anabranch_deleted_items"),
+            deleted: pairs(
+                "SELECT id, max(seq) FROM (SELECT id, anabranch_seq AS seq FROM anabranch_deleted_items
+                 UNION ALL SELECT id, seq FROM forgotten) GROUP BY id",
+            ),
             last: number("SELECT last FROM anabranch_sequence"),
             journal: journal(&fs::read_to_string(folder.join("journal")).unwrap()),
             effects: rows_of_effects(&file),

@@ -17,6 +17,7 @@ use anabranch::{
     prelude::*,
 };
 use anabranch_tests::load::plainly;
+use futures_util::TryStreamExt as _;
 use rusqlite::Connection;
 
 use crate::Item;
@@ -78,11 +79,16 @@ impl FromStr for Scene {
 }
 
 /// What those write that write into the same database.
-pub(crate) const TABLES: [&str; 4] = [
+pub(crate) const TABLES: [&str; 6] = [
     "CREATE TABLE effects (key INTEGER, seq INTEGER, is_deleted INTEGER, PRIMARY KEY (key, seq, is_deleted)) WITHOUT ROWID",
     "CREATE TABLE replica (id INTEGER PRIMARY KEY, value INTEGER, seq INTEGER)",
     "CREATE TABLE tally (events INTEGER)",
     "INSERT INTO tally VALUES (0)",
+    // Deletions that the library was told to forget.
+    "CREATE TABLE forgotten (id INTEGER PRIMARY KEY, seq INTEGER)",
+    "CREATE TRIGGER remember AFTER DELETE ON anabranch_deleted_items BEGIN
+       INSERT INTO forgotten VALUES (OLD.id, OLD.anabranch_seq) ON CONFLICT (id) DO UPDATE SET seq = excluded.seq;
+     END",
 ];
 
 impl Who {
@@ -106,6 +112,9 @@ pub(crate) async fn run(scene: Scene) {
     let mut feed = scene.who.feed(&db);
     let mut journal = Journal::open(&scene.folder);
     let mut replica = replica(&scene.folder).unwrap();
+    if (scene.who, scene.way) == (Who::Journal, Way::Run) {
+        follow(&mut feed, &mut journal).await;
+    }
     while let Some(batch) = next(&mut feed, scene.way).await {
         match (scene.who, scene.way) {
             (Who::Journal | Who::Replica, Way::Early) => {
@@ -139,6 +148,28 @@ pub(crate) async fn run(scene: Scene) {
         }
     }
     db.close().await.unwrap();
+}
+
+/// Each batch is acknowledged once the next one was read, until the process is killed.
+async fn follow(feed: &mut Feed<Item>, journal: &mut Journal) {
+    loop {
+        let mut batches = feed.stream();
+        let mut taken: Option<Batch<Item>> = None;
+        loop {
+            let next = match batches.try_next().await {
+                Err(error) if error.is_retryable() => break,
+                found => found.unwrap().unwrap(),
+            };
+            if let Some(batch) = taken.take() {
+                patiently(async || batch.ack().await).await;
+                journal.line(&format!("acked {}", batch.position().seq));
+            }
+            journal.append(&next);
+            taken = Some(next);
+        }
+        // What was not acknowledged comes again.
+        journal.line("run");
+    }
 }
 
 async fn next(feed: &mut Feed<Item>, way: Way) -> Option<Batch<Item>> {

@@ -19,13 +19,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anabranch::prelude::*;
+use anabranch::{feed::Retention, prelude::*};
 use anabranch_tests::{
     again, execute,
     random::{Random, lasting},
     scene,
 };
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 
 use crate::{
     check::{Evidence, faults},
@@ -88,27 +89,56 @@ async fn consumers_that_are_killed_are_told_of_every_change() {
     let time = lasting(Duration::from_secs(5), Duration::from_secs(120));
     let end = Instant::now() + time;
     let stopped = AtomicBool::new(false);
-    let (log, kills) = thread::scope(|scope| {
+    let (log, kills, forgotten) = thread::scope(|scope| {
         // Two of them share a place: only one of them passes it at a time.
         let killers = [Who::Journal, Who::Effects, Who::Effects, Who::Replica].map(|who| {
             let (place, stopped, random) = (&place, &stopped, random.branch());
             scope.spawn(move || kill_until(stopped, random, || place.command(test, who, Way::Run)))
         });
-        let log = writers::write_until(&db, end, &mut random);
+        let (runtime, db, stopped) = (Handle::current(), &db, &stopped);
+        let forgetting = scope.spawn(move || runtime.block_on(forget_until(stopped, db)));
+        let log = writers::write_until(db, end, &mut random);
         stopped.store(true, Relaxed);
-        (log, killers.map(|killer| killer.join().unwrap()))
+        let kills = killers.map(|killer| killer.join().unwrap());
+        (log, kills, forgetting.join().unwrap())
     });
     // Nobody writes any more: each reads to the end.
     let drains = Who::ALL.map(|who| finish(place.command(test, who, Way::Drain)));
     let evidence = Evidence::read(place.folder.path(), log, &drains);
     eprintln!(
-        "feeds in {time:?}: {}; killed {kills:?}",
+        "feeds in {time:?}: {}; {forgotten} deletions forgotten; killed {kills:?}",
         evidence.summary()
     );
     assert_eq!(faults(&evidence), Vec::<String>::new());
     assert!(kills.iter().all(|kills| *kills > 3), "{kills:?}");
+    assert!(forgotten > 50, "{forgotten}");
     evidence.assert_busy();
     restored_is_noticed(&db, &place.folder.path().join("restored.db")).await;
+}
+
+/// Forgets deletions as soon as all consumers have seen them; how many. What was deleted before a consumer began is forgotten
+/// without it, so all are to be beyond that first.
+async fn forget_until(stopped: &AtomicBool, db: &Database) -> u64 {
+    let (mut begun, mut forgotten) = (None, 0);
+    while !stopped.load(Relaxed) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let cursors = db.cursors().await.unwrap();
+        if cursors.len() < Who::ALL.len() {
+            continue;
+        }
+        if begun.is_none() {
+            begun = Some(db.last_commit().await.unwrap().unwrap().seq);
+        }
+        if cursors.iter().any(|cursor| Some(cursor.seq) < begun) {
+            continue;
+        }
+        let seen = Retention::new(Duration::ZERO);
+        match db.prune_tombstones::<Item>(seen).await {
+            Err(error) if error.is_retryable() => {}
+            count => forgotten += count.unwrap(),
+        }
+    }
+    forgotten
 }
 
 /// Starts a process and kills it, until it is told to stop; how often.

@@ -32,7 +32,8 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Keeps each for this long, and then until all cursors of the table have seen it.
+    /// Keeps each for this long, and then until all consumers of the table have seen it, but for those that began after it: they
+    /// never had the row.
     pub const fn new(at_least: Duration) -> Self {
         Self {
             at_least,
