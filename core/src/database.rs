@@ -124,6 +124,23 @@ impl Database {
     /// Makes triggers that stamp the `commit_seq` columns of these entities when programs without this library write
     /// their rows. Without them such rows keep the number they had; with them every write costs two statements more.
     ///
+    /// ```
+    /// # use anabranch::prelude::*;
+    /// # #[derive(Debug, Entity)]
+    /// # struct Order { #[entity(id)] id: i64, #[entity(commit_seq, index)] seq: CommitSeq }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anabranch::error::Result<()> {
+    /// # let db = Database::temporary().await?;
+    /// db.create_tables::<Order>().await?;
+    /// db.stamp_foreign_writes::<Order>().await?;
+    /// // What any other program does, such as the shell of SQLite.
+    /// let other = rusqlite::Connection::open(db.path()).unwrap();
+    /// other.execute("INSERT INTO \"order\" DEFAULT VALUES", []).unwrap();
+    /// let batch = db.feed::<Order>("mailer").next_batch().await?;
+    /// assert_eq!(batch.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// What a write can meet.
