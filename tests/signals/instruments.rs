@@ -139,7 +139,8 @@ async fn what_was_done_is_in_the_instruments() {
     let seen = loop {
         let seen = Recorded::of("instruments.db");
         let frames = seen.samples("anabranch.wal.frames", "");
-        if frames.iter().any(|frames| *frames > 0.0) {
+        let consumers = seen.samples("anabranch.feed.lag", "mailer");
+        if frames.iter().any(|frames| *frames > 0.0) && !consumers.is_empty() {
             break seen;
         }
         assert!(std::time::Instant::now() < deadline, "nobody looked");
