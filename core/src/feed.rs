@@ -89,6 +89,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_core::Stream;
+use futures_util::{future::BoxFuture, stream};
+use tracing::Instrument as _;
+
 use self::{
     batch::Step,
     cursor::{State, acknowledge, asked, check, find, prepare},
@@ -102,9 +106,6 @@ use crate::{
     observe::{FeedTold, span},
     query::{Condition, Query, raw},
 };
-use futures_core::Stream;
-use futures_util::{future::BoxFuture, stream};
-use tracing::Instrument as _;
 
 /// Once so many numbers were passed in which there was nothing for a feed, its place is moved past them.
 const MARK_AFTER: i64 = 1000;
@@ -413,7 +414,7 @@ impl<E: Entity> Feed<E> {
     ///
     /// Nothing is lost.
     pub async fn next_batch(&mut self) -> Result<Batch<E>> {
-        self.wait_for(None).await
+        self.wait_for(None, None).await
     }
 
     /// The next changes, if there are any. Errors and cancel safety as of [`next_batch`](Self::next_batch).
@@ -474,7 +475,7 @@ impl<E: Entity> Feed<E> {
     pub fn stream(&mut self) -> impl Stream<Item = Result<Batch<E>>> + Send + Unpin + '_ {
         stream::try_unfold((self, None), |(feed, ahead)| {
             Box::pin(async move {
-                let batch = feed.wait_for(ahead).await?;
+                let batch = feed.wait_for(ahead, None).await?;
                 let ahead = Some((batch.step.to.clone(), batch.step.generation));
                 Ok(Some((batch, (feed, ahead))))
             })
@@ -484,13 +485,26 @@ impl<E: Entity> Feed<E> {
 
 impl<E: Entity> Feed<E> {
     /// Boxed, so that tasks can be made of it: the compiler does not see through so many borrows that it can be sent.
-    fn wait_for(&mut self, ahead: Option<(Place, i64)>) -> BoxFuture<'_, Result<Batch<E>>> {
+    ///
+    /// `patience`: what passes by itself is waited for so often, one after the other.
+    fn wait_for(
+        &mut self,
+        ahead: Option<(Place, i64)>,
+        patience: Option<Retries>,
+    ) -> BoxFuture<'_, Result<Batch<E>>> {
         Box::pin(async move {
             let commits = self.engine.commits();
+            let mut failed = 0;
             loop {
                 let commit = commits.next();
-                if let Some(batch) = self.look(ahead.clone()).await? {
-                    return Ok(batch);
+                match (self.look(ahead.clone()).await, patience) {
+                    (Ok(Some(batch)), _) => return Ok(batch),
+                    (Ok(None), _) => failed = 0,
+                    (Err(error), Some(retries)) => {
+                        self.endure(retries, &mut failed, error).await?;
+                        continue;
+                    }
+                    (Err(error), None) => return Err(error),
                 }
                 let passes = self.idle.as_ref().is_some_and(|idle| idle.passed.is_some());
                 let look = if passes {
@@ -563,12 +577,18 @@ impl<E: Entity> Feed<E> {
         Ok(None)
     }
 
-    /// Moves the place past what was found to have nothing for it.
+    /// Moves the place past what was found to have nothing for it. Nobody waits for that: where it cannot be written now, it is
+    /// later.
     async fn pass(&mut self, step: &Step) -> Result<()> {
         self.idle = None;
         self.passing = None;
         match acknowledge(step, asked(&self.engine, self.at), Vec::new()).await {
-            Err(error) if error.kind() == ErrorKind::CursorMoved => Ok(()),
+            Err(error)
+                if error.is_retryable()
+                    || matches!(error.kind(), ErrorKind::CursorMoved | ErrorKind::Nested) =>
+            {
+                Ok(())
+            }
             passed => passed,
         }
     }
@@ -620,6 +640,11 @@ impl<E: Entity> Feed<E> {
         if self.is_prepared {
             return Ok(());
         }
+        self.prepare_anew(start).await
+    }
+
+    /// Also where it was found before: the cursor may have been removed.
+    async fn prepare_anew(&mut self, start: Start) -> Result<()> {
         let (engine, name) = (self.engine.clone(), Arc::clone(&self.name));
         prepare(engine, self.at, name, E::TABLE, start).await?;
         self.told = FeedTold::of(self.engine.namespace(), &self.name);

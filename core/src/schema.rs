@@ -6,7 +6,7 @@ mod tombstones;
 
 pub(crate) use self::{
     rank::{Rank, Ranks},
-    tombstones::{TOMBSTONE_SEQ, deleted_trigger_of},
+    tombstones::{TOMBSTONE_SEQ, deleted_trigger_of, rekeyed_trigger_of},
 };
 
 use std::collections::{HashMap, HashSet};

@@ -1,5 +1,6 @@
 //! Feeds: where a consumer stands, and how it goes on where it cannot.
 
+mod beside;
 mod each;
 
 use std::time::Duration;
@@ -323,6 +324,7 @@ async fn a_row_with_the_number_of_no_commit_is_told_of_until_it_has_one_of_its_o
 async fn deletions_that_nobody_writes_down_any_more_are_not_passed_in_silence() {
     for (taken_away, says) in [
         ("DROP TRIGGER anabranch_parcel_deleted", "triggers"),
+        ("DROP TRIGGER anabranch_parcel_rekeyed", "triggers"),
         ("DROP INDEX parcel_seq", "index"),
         (
             "DELETE FROM anabranch_stamped; CREATE TABLE t (x)",

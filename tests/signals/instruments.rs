@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, time::Duration};
 use crate::between;
 use crate::capture::{Told, Value, open, recorded};
 use anabranch::{
-    database::DatabaseBuilder, engine::ConcurrentOptions, observe::Instrument, prelude::*,
+    database::DatabaseBuilder,
+    engine::ConcurrentOptions,
+    feed::{GiveUp, Retries, Start},
+    observe::Instrument,
+    prelude::*,
 };
 use anabranch_tests::{
     note::{Note, note},
@@ -88,7 +92,15 @@ async fn what_was_done_is_in_the_instruments() {
     });
     ctx.save_changes().await.unwrap();
     let mut feed = db.feed::<Numbered>("mailer");
-    feed.next_batch().await.unwrap().ack().await.unwrap();
+    let twice = Retries::new()
+        .attempts(2)
+        .backoff(Duration::ZERO, Duration::ZERO);
+    tokio::select! {
+        ended = feed.each(twice.then(GiveUp::Skip), async |_| Err("no such address".into())) => panic!("{ended:?}"),
+        () = until("it is acknowledged", async || {
+            db.cursors().await.unwrap().iter().any(|cursor| cursor.seq == 1)
+        }) => {}
+    }
 
     // Conflicts and reruns.
     let mut ctx = db.context();
@@ -160,6 +172,8 @@ async fn what_was_done_is_in_the_instruments() {
         ("anabranch.sessions.reruns", 1),
         ("anabranch.bulk.rows", 1_500),
         ("anabranch.session.alarms", 0),
+        ("anabranch.feed.retries", 1),
+        ("anabranch.feed.skipped", 1),
     ] {
         assert_eq!(seen.counted(name, ""), count, "{name}");
     }
@@ -232,13 +246,22 @@ async fn a_consumer_that_does_not_run_is_told_of() {
         });
         ctx.save_changes().await.unwrap();
     }
+    // It has read nothing of what is there.
+    let copy = db.feed::<Numbered>("copy").start(Start::Snapshot);
+    copy.batch_rows(1)
+        .next_batch()
+        .await
+        .unwrap()
+        .ack()
+        .await
+        .unwrap();
     let has_been = |name: &str, label: &str, is: fn(f64) -> bool| {
         let seen = Recorded::of("consumers.db").samples(name, label);
         seen.into_iter().any(is)
     };
     until("both are behind", async || {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        ["stopped", "removed"].iter().all(|label| {
+        ["stopped", "removed", "copy"].iter().all(|label| {
             has_been("anabranch.feed.lag", label, |lag| lag == 2.0)
                 && has_been("anabranch.feed.age", label, |age| age > 0.0)
         })

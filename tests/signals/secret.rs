@@ -85,7 +85,7 @@ impl Met {
     }
 }
 
-/// Consumers whose errors say too much, and a row and a key that cannot be read.
+/// Consumers whose errors say too much, a row that cannot be read, and a key that no entity can have.
 async fn feeds(db: &Database, met: &mut Met) -> Result<()> {
     db.create_tables::<Letter>().await?;
     let mut ctx = db.context();
@@ -124,6 +124,12 @@ async fn feeds(db: &Database, met: &mut Met) -> Result<()> {
     assert_eq!(db.feed::<Letter>("parked").parked(9).await?.len(), 2);
     sql(db, "DELETE FROM letters WHERE key = '7f3a-secret-9c1e0'").await?;
     sql(db, "UPDATE letters SET day = '7f3a-secret-9c1e'").await?;
+    met.note(talk(db, "parked", soon).await);
+    sql(
+        db,
+        "UPDATE letters SET day = '2026-12-01', key = '7f3a-secret-9c1e' || char(0)",
+    )
+    .await?;
     met.note(talk(db, "parked", soon).await);
     db.renew_epoch().await?;
     met.note(talk(db, "parked", soon).await);

@@ -97,8 +97,9 @@ impl Database {
         feed::last_commit(&self.engine, Location::caller())
     }
 
-    /// Gives the file another epoch: call it once after a restore by other means than [`backup_to`](Self::backup_to), which copy the epoch
-    /// with the file. All consumers are told then that it is another file. Whether it has one: whether a table in it has a `commit_seq`.
+    /// Gives the file a new epoch. Call it once after restoring a copy that [`backup_to`](Self::backup_to) did not make: such copies keep
+    /// the epoch of the original. The next batch of every consumer fails with [`EpochChanged`](crate::error::ErrorKind::EpochChanged)
+    /// then. False, and nothing is done, if no table of the file has a `commit_seq`.
     ///
     /// ```
     /// # use anabranch::prelude::*;

@@ -199,7 +199,7 @@ impl<'a> Replay<'a> {
                 }
             }
         }
-        let counts_rows = access.as_deref().is_some_and(StatementAccess::counts_rows);
+        let counts_rows = access.as_deref().is_none_or(StatementAccess::counts_rows);
         if seen.agrees(&query.seen, counts_rows) {
             return Ok(());
         }

@@ -33,6 +33,11 @@ const TABLES: &str = "
     ) STRICT;
     INSERT INTO anabranch_epoch (id, epoch) VALUES (1, randomblob(16)) ON CONFLICT DO NOTHING;";
 
+/// The list is read again where the schema is another: what is in it has to be known to all who have the file open.
+const ANOTHER_SCHEMA: &str = "
+    CREATE VIEW anabranch_listed AS SELECT 1;
+    DROP VIEW anabranch_listed;";
+
 /// How often triggers on stamped rows may write further ones.
 const MOST_ROUNDS: usize = 8;
 
@@ -56,13 +61,19 @@ pub(in crate::engine) fn register(
         .with_column(column.to_owned()));
     }
     connection.execute_batch(TABLES).map_err(from_rusqlite)?;
-    connection
+    let changed = connection
         .execute(
             "INSERT INTO anabranch_stamped (table_name, column_name) VALUES (?1, ?2)
-             ON CONFLICT (table_name) DO UPDATE SET column_name = excluded.column_name",
+             ON CONFLICT (table_name) DO UPDATE SET column_name = excluded.column_name
+             WHERE column_name IS NOT excluded.column_name",
             (table, column),
         )
         .map_err(from_rusqlite)?;
+    if changed > 0 {
+        connection
+            .execute_batch(ANOTHER_SCHEMA)
+            .map_err(from_rusqlite)?;
+    }
     Ok(())
 }
 

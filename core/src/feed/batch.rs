@@ -402,8 +402,8 @@ impl<E: Entity> Batch<E> {
     ///
     /// # Errors
     ///
-    /// Kind [`CursorMoved`](crate::error::ErrorKind::CursorMoved) if the batch cannot be acknowledged any more; what a write can
-    /// meet.
+    /// Kind [`CursorMoved`](crate::error::ErrorKind::CursorMoved) if the cursor does not stand where the batch begins: it was
+    /// acknowledged, another consumer was faster, or the batch before it of a stream is not acknowledged yet; what a write can meet.
     ///
     /// # Cancel safety
     ///

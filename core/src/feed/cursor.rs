@@ -18,7 +18,7 @@ use crate::{
         position::{Inside, Place, Position},
     },
     query::raw,
-    schema::deleted_trigger_of,
+    schema::{deleted_trigger_of, rekeyed_trigger_of},
     sql::{Statement, Write, WriteExecutor},
     value::Value,
 };
@@ -89,7 +89,9 @@ pub enum Start {
     /// After the commit with this number, in whatever life of the file; see [`At`](Self::At).
     After(i64),
     /// At a position that was kept elsewhere. A file with another epoch is refused, and one that ends before it, as a backup that was
-    /// restored does: kind [`EpochChanged`](ErrorKind::EpochChanged).
+    /// restored does: kind [`EpochChanged`](ErrorKind::EpochChanged). To begin there each time say it to
+    /// [`rewind`](crate::feed::Feed::rewind): [`start`](crate::feed::Feed::start) counts only where the consumer has no place yet. A
+    /// position from within a snapshot does not go on with it: rewind to `Snapshot`.
     At(Position),
 }
 
@@ -169,8 +171,8 @@ pub(super) async fn check(
            (SELECT count(*) FROM pragma_index_list({0}) AS list, pragma_index_info(list.name) AS info
             WHERE NOT list.partial AND info.seqno = 0 AND info.name = {1} COLLATE NOCASE),
            (SELECT count(*) FROM sqlite_schema
-            WHERE type = 'trigger' AND name = {2} COLLATE NOCASE AND tbl_name = {0} COLLATE NOCASE)",
-        (table, column, deleted_trigger_of(table)),
+            WHERE type = 'trigger' AND name COLLATE NOCASE IN ({2}, {3}) AND tbl_name = {0} COLLATE NOCASE)",
+        (table, column, deleted_trigger_of(table), rekeyed_trigger_of(table)),
     )
     .first(&mut *snapshot)
     .await?;
@@ -187,7 +189,7 @@ pub(super) async fn check(
     };
     let message = if stamped.is_none() {
         "no row of the table is given a commit number in this file: make the table with db.create_tables, which leaves one that is there as it is"
-    } else if definition.tombstones && triggers == 0 {
+    } else if definition.tombstones && triggers < 2 {
         "nobody writes down what is deleted from the table: its triggers are missing; db.create_tables makes them"
     } else if indexes == 0 {
         "a feed reads by the commit number, which has no index: write #[entity(commit_seq, index)], and make the index"
@@ -220,6 +222,22 @@ pub(super) async fn make_tables(engine: &Engine, at: &'static Location<'static>)
     engine.define(statements, Vec::new(), Vec::new()).await
 }
 
+/// Gives the file an epoch if it has none: a backup was copied into it while it was open, by SQLite's own restore.
+pub(super) async fn give_epoch(engine: AskedAt<'_>) -> Result<()> {
+    let lacks = raw::<i64>(
+        "SELECT count(*) FROM anabranch_epoch WHERE length(epoch) = 0",
+        (),
+    );
+    if lacks.first(engine).await? == Some(0) {
+        return Ok(());
+    }
+    let give = Statement {
+        text: "UPDATE anabranch_epoch SET epoch = randomblob(16) WHERE length(epoch) = 0".into(),
+        args: Vec::new(),
+    };
+    engine.write(Write::statements(vec![give])?).await.map(drop)
+}
+
 /// Makes the cursor, unless it is there.
 async fn create(
     engine: AskedAt<'_>,
@@ -235,6 +253,7 @@ async fn create(
     if let Some(of_table) = found.first(engine).await? {
         return fits(name, &of_table, table);
     }
+    give_epoch(engine).await?;
     let [seq, inside, begun] = start.values();
     let statement = Statement {
         text: "INSERT INTO anabranch_cursors (name, table_name, seq, inside, begun, epoch)
@@ -330,6 +349,7 @@ pub(super) async fn rewind(
     table: &'static TableDef,
     start: Start,
 ) -> Result<()> {
+    give_epoch(engine).await?;
     let [seq, inside, begun] = start.values();
     let statement = Statement {
         text: "UPDATE anabranch_cursors
@@ -362,6 +382,7 @@ pub(super) async fn accept_epoch(
     name: &Arc<str>,
     table: &'static TableDef,
 ) -> Result<()> {
+    give_epoch(engine).await?;
     let statement = Statement {
         text: "UPDATE anabranch_cursors SET epoch = now.epoch
                FROM anabranch_sequence, anabranch_epoch AS now
@@ -439,7 +460,7 @@ fn state(found: Found, name: &str, table: &'static TableDef) -> Result<(State, U
     }
     let place = Place::parse(seq, inside.as_deref())?;
     // What was gone when it began it has not seen.
-    if pruned.is_some_and(|pruned| seq.max(begun) < pruned) {
+    if table.tombstones && pruned.is_some_and(|pruned| seq.max(begun) < pruned) {
         return fails(
             ErrorKind::CursorExpired,
             format!(
@@ -498,7 +519,7 @@ pub(super) fn moved(name: &str) -> Error {
     Error::new(
         ErrorKind::CursorMoved,
         format!(
-            "the cursor {name} does not stand where the batch begins: it was acknowledged before, by another consumer of the same name it seems, or rewound, or removed; take the next batch"
+            "the cursor {name} does not stand where the batch begins: the batch was acknowledged before, by another consumer of the same name it seems, or the cursor was rewound or removed: take the next batch, of a stream begin another one; or the batch before it of the same stream is not acknowledged yet"
         ),
     )
 }

@@ -13,7 +13,7 @@ use crate::{
     error::{ApplicationError, Error, ErrorKind, Result},
     feed::{
         Feed,
-        batch::{Batch, Step},
+        batch::Step,
         cursor::{acknowledge, asked},
         event::Event,
         parked,
@@ -150,8 +150,9 @@ impl Default for Retries {
 impl<E: Entity> Feed<E> {
     /// Hands each event to `handle`, batch after batch. It acknowledges a batch when all of its events are dealt with, and
     /// [every second](Self::ack_every) meanwhile those commits that are done. An event that fails is tried again, as `retries`
-    /// says, and so is what of the database passes by itself, such as `Busy`; [`Park`] puts an event aside at once. It returns when the feed stops: with an error, and all commits before that of the
-    /// event acknowledged. Where another consumer of the name was faster it goes on behind that one.
+    /// says; [`Park`] puts it aside at once. Errors of the database that pass by themselves, such as `Busy`, are waited out with the
+    /// same pauses and the same number of attempts one after the other. It returns when the feed stops: with an error, and all
+    /// commits before that of the event acknowledged. Where another consumer of the name was faster it goes on behind that one.
     ///
     /// `handle` is called anew for each event, as that of [`concurrent`](crate::database::Database::concurrent): it borrows what it
     /// captures, and changes what is behind a lock or atomic.
@@ -207,7 +208,7 @@ impl<E: Entity> Feed<E> {
         handle: impl AsyncFnOnce(&Event<E>) -> std::result::Result<(), ApplicationError> + Clone,
     ) -> Result<()> {
         'batches: loop {
-            let mut batch = self.next_patiently(retries).await?;
+            let mut batch = self.wait_for(None, Some(retries)).await?;
             let mut parking = Vec::new();
             let mut acknowledged = Instant::now();
             for at in 0..batch.len() {
@@ -215,7 +216,7 @@ impl<E: Entity> Feed<E> {
                     && acknowledged.elapsed() >= self.ack_every
                     && let Some(step) = batch.step_before(at)
                 {
-                    if self.settle(retries, &step, mem::take(&mut parking)).await? {
+                    if (self.settle(retries, &step, mem::take(&mut parking)).await)? {
                         continue 'batches;
                     }
                     batch.step.from = step.to;
@@ -234,13 +235,17 @@ impl<E: Entity> Feed<E> {
                     GiveUp::Stop => {
                         let stopped = self.stopped_at(event, error);
                         if let Some(step) = batch.step_before(at) {
+                            // What was put aside of this commit comes again with it.
+                            let done = |(seq, parked)| (seq <= step.to.seq).then_some(parked);
+                            let parked = parking.into_iter().filter_map(done).collect();
                             // If that fails, they come again.
-                            drop(self.settle(retries, &step, parking).await);
+                            drop(acknowledge(&step, asked(&self.engine, self.at), parked).await);
                         }
                         return Err(stopped);
                     }
                     GiveUp::Park => {
-                        parking.push(parked::park(&batch.step, event, &error.to_string()));
+                        let parked = parked::park(&batch.step, event, &error.to_string());
+                        parking.push((event.seq, parked));
                         tracing::warn!(
                             db.namespace = self.engine.namespace(),
                             anabranch.feed.name = &*self.name,
@@ -263,22 +268,17 @@ impl<E: Entity> Feed<E> {
         }
     }
 
-    /// The next batch; what passes by itself is waited for.
-    async fn next_patiently(&mut self, retries: Retries) -> Result<Batch<E>> {
-        let mut failed = 0;
-        loop {
-            match self.next_batch().await {
-                Err(error) => self.endure(retries, &mut failed, error).await?,
-                batch => return batch,
-            }
-        }
-    }
-
     /// Acknowledges what is done; whether another consumer of the name was faster, behind which this one goes on.
-    async fn settle(&self, retries: Retries, step: &Step, parking: Vec<Statement>) -> Result<bool> {
+    async fn settle(
+        &self,
+        retries: Retries,
+        step: &Step,
+        parking: Vec<(i64, Statement)>,
+    ) -> Result<bool> {
+        let parked: Vec<_> = parking.into_iter().map(|(_, parked)| parked).collect();
         let mut failed = 0;
         loop {
-            match acknowledge(step, asked(&self.engine, self.at), parking.clone()).await {
+            match acknowledge(step, asked(&self.engine, self.at), parked.clone()).await {
                 Ok(()) => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::CursorMoved => return Ok(true),
                 Err(error) => self.endure(retries, &mut failed, error).await?,
@@ -287,7 +287,12 @@ impl<E: Entity> Feed<E> {
     }
 
     /// Waits as it does for an event; the error, if it does not pass by itself or was waited for often enough.
-    async fn endure(&self, retries: Retries, failed: &mut u32, error: Error) -> Result<()> {
+    pub(super) async fn endure(
+        &self,
+        retries: Retries,
+        failed: &mut u32,
+        error: Error,
+    ) -> Result<()> {
         *failed = failed.saturating_add(1);
         match retries.pause_after(*failed) {
             Some(time) if error.is_retryable() => {

@@ -10,7 +10,7 @@ use crate::{
     entity::tombstones_of,
     error::{ErrorKind, Result},
     feed::{
-        cursor::{asked, has_tables},
+        cursor::{asked, give_epoch, has_tables},
         position::{Place, Position},
     },
     query::raw,
@@ -80,10 +80,10 @@ pub struct CursorState {
     /// How many numbers were given to commits since, of whatever tables.
     pub behind: i64,
     /// How many rows and deletions of its table have such a number: what waits for it, and what its filter leaves out. While it
-    /// is in its snapshot, how many rows there are, read or not.
+    /// is in its snapshot, all rows, read or not, and the deletions since it began.
     pub waiting: u64,
     /// For how long something has been waiting for it, at least: since this process saw a later number, to a second, so a process
-    /// that has just begun knows little; while it is in its snapshot, since it moved last. Nothing where nothing waits.
+    /// that has just begun knows little; while it is in its snapshot, since it moved last, whatever waits. Nothing where nothing waits.
     pub waits: Option<Duration>,
     /// When it moved last, or was made.
     pub acked_at: DateTime<Utc>,
@@ -171,8 +171,8 @@ async fn waiting(
 ) -> Result<u64> {
     let columns: Vec<(String, String)> = raw(
         "SELECT t.table_name, t.column_name FROM anabranch_stamped AS t
-         JOIN sqlite_schema AS s ON s.name = t.table_name COLLATE NOCASE
-         WHERE t.table_name COLLATE NOCASE IN ({0}, {1})",
+         JOIN pragma_table_xinfo(t.table_name) AS c ON c.name = t.column_name COLLATE NOCASE
+         WHERE t.table_name COLLATE NOCASE IN ({0}, {1}) GROUP BY t.table_name COLLATE NOCASE",
         (table, tombstones_of(table)),
     )
     .all(&mut *snapshot)
@@ -227,6 +227,7 @@ pub(crate) async fn last_commit(
     if numbered.first(asked(engine, at)).await? != Some(2) {
         return Ok(None);
     }
+    give_epoch(asked(engine, at)).await?;
     let found: Option<(i64, Vec<u8>)> = raw(
         "SELECT s.last, e.epoch FROM anabranch_sequence AS s, anabranch_epoch AS e",
         (),

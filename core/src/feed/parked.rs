@@ -17,8 +17,8 @@ use crate::{
         cursor::{asked, has_tables},
         event::{Event, EventId},
     },
-    query::{Cursor, find, raw},
-    sql::{Statement, Write, WriteExecutor, Written},
+    query::{Cursor, Included, by_key, raw},
+    sql::{Executor as _, Statement, Write, WriteExecutor, Written},
     value::{PrimaryKey as _, Value},
 };
 
@@ -119,7 +119,11 @@ pub(super) async fn parked<E: Entity>(
         let row = if is_deleted {
             Ok(None)
         } else {
-            match find::<E>(asked(engine, at), key.clone()).await {
+            // As feeds tell of it, whatever filters the entity has.
+            let found = asked(engine, at)
+                .read(by_key::<E>(&key, Included::NONE)?)
+                .await;
+            match found.map(|rows| rows.into_iter().next()) {
                 Err(error) if error.kind() != ErrorKind::Decode => return Err(error),
                 row => row,
             }

@@ -47,15 +47,14 @@ impl<E: Entity> Feed<E> {
     ///
     /// # Errors
     ///
-    /// Kind [`Refused`](crate::error::ErrorKind::Refused) for the number of a commit that is not in the file; what a write can meet.
+    /// Kind [`Refused`](crate::error::ErrorKind::Refused) for the number of a commit that is not in the file,
+    /// [`EpochChanged`](crate::error::ErrorKind::EpochChanged) for a position that is not; what a write can meet.
     ///
     /// # Cancel safety
     ///
     /// Dropped meanwhile, it is moved or not.
     pub async fn rewind(&mut self, start: Start) -> Result<()> {
-        // It may have been removed.
-        self.is_prepared = false;
-        self.prepare(start).await?;
+        self.prepare_anew(start).await?;
         self.idle = None;
         rewind(asked(&self.engine, self.at), &self.name, E::TABLE, start).await
     }
@@ -150,8 +149,14 @@ impl<E: Entity> Feed<E> {
         } else {
             0
         };
+        // Within the snapshot there may be rows of any commit left.
+        let done = if state.place.is_in_snapshot() {
+            0
+        } else {
+            state.place.seq
+        };
         Ok(Lag {
-            commits: state.last.abs_diff(state.place.seq),
+            commits: state.last.abs_diff(done),
             rows,
             deletions,
         })

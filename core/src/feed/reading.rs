@@ -16,7 +16,7 @@ use crate::{
     },
     query::{Cursor, Query},
     schema::TOMBSTONE_SEQ,
-    value::Value,
+    value::{PrimaryKey as _, Value},
 };
 
 /// More rows than a table has.
@@ -93,7 +93,7 @@ impl<E: Entity> Reading<E> {
             .await?;
         let inside = page.next.map(|next| Inside::Scan(Some(next)));
         Ok(Taken {
-            events: self.saved(page.items),
+            events: self.saved(page.items)?,
             to: Place { seq, inside },
         })
     }
@@ -109,7 +109,7 @@ impl<E: Entity> Reading<E> {
             .page(None, one_more)
             .read(&mut self.snapshot)
             .await?;
-        let rows = self.saved(rows.items);
+        let rows = self.saved(rows.items)?;
         // The last commit that was read may go on beyond what was read.
         let whole = |events: &[Event<E>]| match events.last() {
             Some(event) if events.len() > most => event.seq - 1,
@@ -160,7 +160,7 @@ impl<E: Entity> Reading<E> {
             .page(None, EVERY_ROW)
             .read(&mut self.snapshot)
             .await?;
-        events.extend(self.saved(rows.items));
+        events.extend(self.saved(rows.items)?);
         Ok(Taken {
             events,
             to: Place::after(seq),
@@ -205,7 +205,7 @@ impl<E: Entity> Reading<E> {
         let mut rows = page.items;
         rows.truncate(room);
         Ok(Taken {
-            events: self.saved(rows),
+            events: self.saved(rows)?,
             to: next.map_or_else(|| Place::after(seq), |inside| Place::within(seq, inside)),
         })
     }
@@ -221,21 +221,42 @@ impl<E: Entity> Reading<E> {
             change: Change::Deleted(key),
             epoch,
         };
-        Ok(found.into_iter().map(event).collect())
+        found.into_iter().map(event).map(named).collect()
     }
 
-    fn saved(&self, rows: Vec<E>) -> Vec<Event<E>> {
+    fn saved(&self, rows: Vec<E>) -> Result<Vec<Event<E>>> {
         let event = |row: E| Event {
             seq: seq_of(&row),
             change: Change::Saved(row),
             epoch: self.epoch,
         };
-        rows.into_iter().map(event).collect()
+        rows.into_iter().map(event).map(named).collect()
     }
 
     fn most(&self) -> u64 {
         u64::try_from(self.wanted.rows).unwrap_or(EVERY_ROW)
     }
+}
+
+/// What has a key that cannot be written down would have no name, and the cursor no place behind it.
+fn named<E: Entity>(event: Event<E>) -> Result<Event<E>> {
+    let Err((at, error)) = event.key().to_values() else {
+        return Ok(event);
+    };
+    let column = E::TABLE.columns[E::TABLE.key[at]].name;
+    let what = match event.change {
+        Change::Saved(_) => "row",
+        Change::Deleted(_) => "deletion",
+    };
+    Err(Error::new(
+        ErrorKind::Decode,
+        format!(
+            "a {what} of commit {} has a key that no entity can have, written by SQL: {error}; give the row another key, or forget the deletion (prune_tombstones)",
+            event.seq
+        ),
+    )
+    .with_table(E::TABLE.name)
+    .with_column(column))
 }
 
 /// Told as it stands there, the place would be after the last commit.

@@ -121,7 +121,8 @@ fn decode<E: Entity>(row: &dyn Row) -> Result<Tombstone<E::Key>> {
         Error::new(
             ErrorKind::Decode,
             "the key of a deletion does not fit the entity's: give the entity the type that the key had, or forget the \
-             deletions (prune_tombstones, with zero and at_most zero) and begin with all rows (rewind to Start::Snapshot)",
+             deletions (prune_tombstones, with zero and at_most zero) and begin with all rows (rewind to Start::Snapshot), as all \
+             consumers must then that have not seen them",
         )
         .with_table(tombstones_of(E::TABLE.name))
     };

@@ -4,7 +4,7 @@
 //! What a field says is made only where somebody wants the span. No values of rows, no arguments: of a text of SQL only
 //! what is left without its literals.
 
-use std::{ffi::OsStr, fmt, path::Path, time::Duration};
+use std::{fmt, path::Path, time::Duration};
 
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
@@ -158,7 +158,7 @@ pub(crate) fn migration(namespace: &str, statements: usize) -> Span {
 /// A pass over the log.
 pub(crate) fn checkpoint(file: Option<&str>, mode: impl fmt::Debug) -> Span {
     let name = file.map(Path::new).and_then(Path::file_name);
-    let namespace = name.and_then(OsStr::to_str).unwrap_or_default();
+    let namespace = &*name.unwrap_or_default().to_string_lossy();
     named_span!(
         DEBUG "anabranch.checkpoint", "internal", "CHECKPOINT" namespace, namespace,
         anabranch.mode = ?mode,

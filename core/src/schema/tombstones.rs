@@ -20,6 +20,11 @@ pub(crate) fn deleted_trigger_of(table: &str) -> String {
     format!("anabranch_{table}_deleted")
 }
 
+/// The name of the one that notes the keys that changed.
+pub(crate) fn rekeyed_trigger_of(table: &str) -> String {
+    format!("anabranch_{table}_rekeyed")
+}
+
 pub(super) fn create_tombstones(table: &TableDef) -> [String; 4] {
     let name = tombstones_of(table.name);
     let columns: Vec<_> = table.key_columns().map(column_line).collect();
@@ -71,7 +76,7 @@ END",
         ),
         trigger(deleted_trigger_of(table.name), "DELETE", ""),
         trigger(
-            format!("anabranch_{}_rekeyed", table.name),
+            rekeyed_trigger_of(table.name),
             &format!("UPDATE OF {key}{}", rowid_names(table)),
             &format!(" WHEN {is_changed}"),
         ),

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -268,23 +271,39 @@ async fn each_waits_for_what_passes_by_itself() {
     let db = builder.busy_timeout(Duration::ZERO).open().await.unwrap();
     db.create_tables::<Parcel>().await.unwrap();
     send(&db, "a").await;
-    db.feed::<Parcel>("map").lag().await.unwrap();
+    db.feed::<Parcel>("another").lag().await.unwrap();
     let other = outsider(db.path());
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut feed = db.feed::<Parcel>("map");
     let retries = Retries::new().backoff(Duration::from_millis(1), Duration::from_millis(1));
     let few = feed.each(retries.attempts(3), async |_| Ok(())).await;
-    assert_eq!(few.unwrap_err().kind(), ErrorKind::Busy);
-    let refused = db.statistics().refused;
-    let each = feed.each(retries.attempts(u32::MAX), async |_| Ok(()));
-    let meanwhile = async {
+    assert_eq!(
+        few.unwrap_err().kind(),
+        ErrorKind::Busy,
+        "it has no cursor yet"
+    );
+    let (before, handed) = (db.statistics().refused, AtomicU64::new(0));
+    let refused = async || {
         until("it was refused again and again", async || {
-            db.statistics().refused > refused + 3
+            db.statistics().refused > before + 6 * (1 + handed.load(Relaxed))
         })
         .await;
         other.execute_batch("ROLLBACK").unwrap();
+    };
+    let each = feed.each(retries.attempts(u32::MAX), async |_| {
+        // Its acknowledgement is refused now.
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        handed.fetch_add(1, Relaxed);
+        Ok(())
+    });
+    let meanwhile = async {
+        refused().await;
+        until("it is handed over", async || handed.load(Relaxed) == 1).await;
+        refused().await;
         until("it is acknowledged", async || {
-            db.cursors().await.unwrap()[0].waiting == 0
+            let all = db.cursors().await.unwrap();
+            all.iter()
+                .any(|cursor| cursor.name == "map" && cursor.waiting == 0)
         })
         .await;
     };
@@ -292,4 +311,30 @@ async fn each_waits_for_what_passes_by_itself() {
         ended = each => panic!("{ended:?}"),
         () = meanwhile => {}
     }
+    assert_eq!(handed.load(Relaxed), 1);
+}
+
+/// It is not acknowledged, and all of it comes again.
+#[tokio::test]
+async fn what_was_put_aside_of_a_commit_that_is_not_done_is_not_kept() {
+    let db = opened().await;
+    send(&db, "a").await;
+    execute(
+        &db,
+        "INSERT INTO parcel (id, town) VALUES (2, 'b'), (3, 'c')",
+    )
+    .await;
+    let retries = Retries::new().attempts(1);
+    let mut feed = db.feed::<Parcel>("map");
+    let stopped = feed.each(retries, async |event| match event.key() {
+        2 => Err(Park::because("no such town").into()),
+        3 => Err("no such house".into()),
+        _ => Ok(()),
+    });
+    assert_eq!(stopped.await.unwrap_err().kind(), ErrorKind::Application);
+    assert!(db.feed::<Parcel>("map").parked(9).await.unwrap().is_empty());
+    assert_eq!(
+        db.feed::<Parcel>("map").next_batch().await.unwrap().len(),
+        2
+    );
 }
